@@ -1,0 +1,62 @@
+"""The plug point of training: a trainer turns one configuration into reports, checkpoints and a result."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from trainers.config import Direction, EvaluateTask, TrainTask
+from trainers.data.spec import DataSpec
+from trainers.reporting import Reporter, TrialResult
+
+if TYPE_CHECKING:
+    from trainers.distributed import Ranks
+
+__all__ = ["Trainer"]
+
+
+class Trainer(ABC):
+    """Trains one configuration at a time; the same object serves many trials, one after the other.
+
+    The life of a trial: `load` is called once per process and data set; then every rank calls `fit` with the same
+    task, its own `ranks` and its copy of the data. A trainer knows neither Optuna nor Ray.
+    """
+
+    hyperparameters: ClassVar[frozenset[str]]
+    """Names of the training parameters that a search space may set for this trainer."""
+    metrics: ClassVar[Mapping[str, Direction]]
+    """What is measured on the validation split, and which way is better."""
+
+    @abstractmethod
+    def check(self, data: DataSpec) -> None:
+        """Refuse data that cannot be there, without reading them.
+
+        Raises:
+            BadDataError: the source does not exist or is of no known kind; the message names what is allowed.
+        """
+
+    @abstractmethod
+    def load(self, data: DataSpec) -> Any:
+        """Read the data once, as picklable arrays that ranks and trials can share.
+
+        Raises:
+            BadDataError: the data cannot be read or trained on.
+        """
+
+    @abstractmethod
+    def fit(self, task: TrainTask, data: Any, ranks: "Ranks", reporter: Reporter) -> TrialResult:
+        """Train until all epochs are done or the reporter's decision ends it.
+
+        Args:
+            task: the same on every rank.
+            data: what `load` returned.
+            ranks: this process's place among the ranks of the trial.
+            reporter: asked after every epoch on rank 0 only; its decision is broadcast, so that all ranks leave in
+                the same step.
+
+        Raises:
+            TrialError: the training cannot go on; the error's cause is stored on the trial.
+        """
+
+    @abstractmethod
+    def evaluate(self, task: EvaluateTask, data: Any, ranks: "Ranks") -> Mapping[str, float]:
+        """Measure the weights of a checkpoint on one split: name -> value, each item counted once."""
