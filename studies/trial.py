@@ -38,6 +38,25 @@ class TrialState(Enum):
         """Whether the trial holds a place in the study's budget."""
         return self not in (TrialState.QUEUED, TrialState.INFEASIBLE)
 
+    def may_become(self, state: "TrialState") -> bool:
+        """Whether a trial may go from this state to `state`; this is the one table of legal changes."""
+        return state in _LEGAL_CHANGES.get(self, frozenset())
+
+
+_LEGAL_CHANGES = {
+    TrialState.QUEUED: frozenset({TrialState.RUNNING}),
+    TrialState.RUNNING: frozenset(
+        {
+            TrialState.RUNNING,  # taken over from an owner that is gone
+            TrialState.PAUSED,
+            TrialState.COMPLETE,
+            TrialState.PRUNED,
+            TrialState.FAILED,
+        }
+    ),
+    TrialState.PAUSED: frozenset({TrialState.RUNNING}),
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:

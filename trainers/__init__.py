@@ -1,0 +1,1 @@
+"""Trains one configuration on any number of ranks: data, loop, checkpoints, resumption."""

@@ -5,8 +5,8 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from search_spaces.configuration import JsonScalar
 from trainers.data.spec import DataSpec
-from trainers.reporting import JsonValue
 
 __all__ = ["Direction", "EvaluateTask", "OptimizerName", "Precision", "TrainConfig", "TrainTask"]
 
@@ -65,7 +65,7 @@ class TrainTask(BaseModel):
 
     space: str
     """Name of the search space that builds the network."""
-    configuration: Mapping[str, JsonValue]
+    configuration: Mapping[str, JsonScalar]
     """The configuration, valid in that space."""
     data: DataSpec = DataSpec()
     """The data."""
@@ -85,7 +85,7 @@ class EvaluateTask(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     space: str
-    configuration: Mapping[str, JsonValue]
+    configuration: Mapping[str, JsonScalar]
     data: DataSpec = DataSpec()
     precision: Precision = "auto"
     artifacts_root: str

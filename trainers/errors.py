@@ -4,8 +4,12 @@ from typing import ClassVar, Literal, TypeAlias
 
 __all__ = [
     "BadDataError",
+    "DamagedCheckpointError",
+    "DeviceMemoryError",
     "FailureCause",
+    "InvalidTrainerError",
     "NonFiniteLossError",
+    "PeerFailedError",
     "RanksDivergedError",
     "TrialError",
     "UnknownTrainerError",
@@ -47,9 +51,31 @@ class RanksDivergedError(TrialError):
     cause = "rank_error"
 
 
+class PeerFailedError(TrialError):
+    """Another rank of the same trial failed first; that rank's own error is the reason to show."""
+
+    cause = "rank_error"
+
+
+class DamagedCheckpointError(TrialError):
+    """A checkpoint is missing, incomplete, altered, or belongs to another network."""
+
+    cause = "rank_error"
+
+
+class DeviceMemoryError(TrialError):
+    """The network, its gradients and one micro-batch do not fit into the device's memory."""
+
+    cause = "oom"
+
+
 class UnknownTrainerError(KeyError):
     """No trainer of that name exists."""
 
     def __str__(self) -> str:
         """Return the message without KeyError's quotes."""
         return str(self.args[0])
+
+
+class InvalidTrainerError(TypeError):
+    """What a name refers to is no trainer, or two trainers share one name."""

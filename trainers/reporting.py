@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 __all__ = ["CheckpointFile", "Decision", "JsonValue", "Report", "Reporter", "TrialResult"]
 
-JsonValue: TypeAlias = "None | bool | int | float | str | list[JsonValue] | dict[str, JsonValue]"
+JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 
 
 class Decision(Enum):

@@ -17,8 +17,8 @@ __all__ = ["Trainer"]
 class Trainer(ABC):
     """Trains one configuration at a time; the same object serves many trials, one after the other.
 
-    The life of a trial: `load` is called once per process and data set; then every rank calls `fit` with the same
-    task, its own `ranks` and its copy of the data. A trainer knows neither Optuna nor Ray.
+    The life of a trial: `load` is called once per process and data set; then every rank calls `fit` with the
+    same task, its own `ranks` and its copy of the data. A trainer knows neither Optuna nor Ray.
     """
 
     hyperparameters: ClassVar[frozenset[str]]
@@ -50,8 +50,8 @@ class Trainer(ABC):
             task: the same on every rank.
             data: what `load` returned.
             ranks: this process's place among the ranks of the trial.
-            reporter: asked after every epoch on rank 0 only; its decision is broadcast, so that all ranks leave in
-                the same step.
+            reporter: asked after every epoch on rank 0 only; its decision is broadcast, so that all ranks
+                leave in the same step.
 
         Raises:
             TrialError: the training cannot go on; the error's cause is stored on the trial.

@@ -1,0 +1,1 @@
+"""Executors: where and how tasks run."""

@@ -1,0 +1,122 @@
+"""The catalogue of search spaces: one module defines one space, and its file name is its name.
+
+Only the module that is asked for is imported. A space may also come from an installed package, through the
+entry-point group `automl.search_spaces`, or from any importable module, such as `my_project.spaces.tiny`.
+"""
+
+import importlib
+import importlib.util
+from collections.abc import Mapping
+from types import ModuleType
+from typing import TYPE_CHECKING, Protocol, cast
+
+from search_spaces.configuration import JsonScalar
+from search_spaces.discovery import entry_points, module_names
+from search_spaces.errors import InvalidSpaceError, SpaceNameClashError, UnknownSearchSpaceError
+from search_spaces.graph import NetworkGraph
+from search_spaces.space import SearchSpace
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+    from torch import nn
+
+__all__ = ["ENTRY_POINT_GROUP", "SpaceModule", "available", "graph", "load"]
+
+ENTRY_POINT_GROUP = "automl.search_spaces"
+"""Entry points of this group name a module that defines a space: `my_space = my_project.spaces.tiny`."""
+
+
+class SpaceModule(Protocol):
+    """What a module must define to be a search space; it may also define `graph(configuration)`.
+
+    Importing it must not import torch: a driver reads `SPACE` only. `build_model` imports what it needs.
+    """
+
+    SPACE: SearchSpace
+
+    @staticmethod
+    def build_model(
+        configuration: Mapping[str, JsonScalar], input_shape: tuple[int, int, int], num_classes: int
+    ) -> "nn.Module":
+        """Build the network that a configuration describes, with fresh weights from torch's global generator.
+
+        Args:
+            configuration: valid in `SPACE` and not refused by it.
+            input_shape: (channels, height, width) of one image.
+            num_classes: number of logits.
+
+        Raises:
+            InfeasibleArchitectureError: the configuration describes nothing that can be trained.
+        """
+
+
+def available() -> tuple[str, ...]:
+    """Return the names that `load` knows without a dot, sorted; nothing is imported.
+
+    Raises:
+        SpaceNameClashError: an installed package uses a name of the catalogue or of another package.
+    """
+    return tuple(sorted((*module_names(__name__), *_entry_points())))
+
+
+def load(reference: str) -> SpaceModule:
+    """Import the module of a search space.
+
+    Args:
+        reference: a name of the catalogue, the name of an entry point, or a dotted import path.
+
+    Raises:
+        UnknownSearchSpaceError: nothing of that name exists.
+        InvalidSpaceError: the module lacks `SPACE` or `build_model`.
+        SpaceNameClashError: an installed package uses a name of the catalogue or of another package.
+    """
+    points = _entry_points()
+    if reference in module_names(__name__):
+        return _checked(importlib.import_module(f"{__name__}.{reference}"), reference)
+    if reference in points:
+        return _checked(points[reference].load(), reference)
+    if _is_module(reference):
+        return _checked(importlib.import_module(reference), reference)
+    raise UnknownSearchSpaceError(reference, available())
+
+
+def graph(module: SpaceModule, configuration: Mapping[str, JsonScalar]) -> NetworkGraph | None:
+    """Return the drawing of a configuration's cell, or None when the space offers none."""
+    draw = getattr(module, "graph", None)
+    return None if draw is None else cast(NetworkGraph, draw(configuration))
+
+
+def _entry_points() -> "Mapping[str, EntryPoint]":
+    try:
+        points = entry_points(ENTRY_POINT_GROUP)
+    except ValueError as error:
+        raise SpaceNameClashError(f"{error}; uninstall one of them") from error
+    if clashes := sorted(set(points) & set(module_names(__name__))):
+        offers = ", ".join(f"{name} ({points[name].value})" for name in clashes)
+        raise SpaceNameClashError(f"an installed package offers search spaces under names of the catalogue: {offers}")
+    return points
+
+
+def _is_module(reference: str) -> bool:
+    parts = reference.split(".")
+    if len(parts) < 2 or not all(part.isidentifier() for part in parts):
+        return False
+    for length in range(1, len(parts)):  # find_spec raises for a parent that is missing or is no package
+        parent = importlib.util.find_spec(".".join(parts[:length]))
+        if parent is None or parent.submodule_search_locations is None:
+            return False
+    return importlib.util.find_spec(reference) is not None
+
+
+def _checked(module: ModuleType, reference: str) -> SpaceModule:
+    problems = []
+    if not isinstance(getattr(module, "SPACE", None), SearchSpace):
+        problems.append("SPACE = SearchSpace(...)")
+    if not callable(getattr(module, "build_model", None)):
+        problems.append("build_model(configuration, input_shape, num_classes)")
+    if problems:
+        raise InvalidSpaceError(
+            f"search space {reference!r}: module {module.__name__} must define {' and '.join(problems)}"
+        )
+    return cast(SpaceModule, module)

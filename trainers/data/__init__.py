@@ -1,0 +1,1 @@
+"""Data sets as arrays: sources, splits, batches, augmentation."""

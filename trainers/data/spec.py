@@ -10,22 +10,22 @@ __all__ = ["DataSpec"]
 class DataSpec(BaseModel):
     """Names a data set and fixes its three splits.
 
-    The splits depend on `split_seed` and the data alone, so that all trials, ranks and machines see the same ones,
-    and the test split stays unseen by a search.
+    The splits depend on `split_seed` and the data alone, so that all trials, ranks and machines see the same
+    ones, and the test split stays unseen by a search.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     source: str = "digits"
-    """`digits` (1,797 real images of 8x8 pixels that come with scikit-learn), an `.npz` file, or a folder with one
-    sub-folder of images per class."""
+    """`digits` (1,797 real images of 8x8 pixels that come with scikit-learn), an `.npz` file, or a folder
+    with one sub-folder of images per class."""
     image_size: Annotated[int, Field(ge=1)] | None = None
-    """Height and width, in pixels, that the images of a folder are scaled to; None: the size of the first image.
-    Arrays (`digits`, `.npz`) keep their size."""
+    """Height and width, in pixels, that the images of a folder are scaled to; None: the size of the first
+    image. Arrays (`digits`, `.npz`) keep their size."""
     validation_fraction: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.2
-    """Share of all items that choose the best trial; taken from the training items when a test split comes with
-    the data."""
+    """Share of all items that choose the best trial; taken from the training items when a test split comes
+    with the data."""
     test_fraction: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.2
-    """Share of all items that only the finished search sees; ignored when a test split comes with the data."""
+    """Share of all items that only the finished search sees; ignored when the data bring a test split."""
     split_seed: int = 0
     """Seed of the stratified split."""

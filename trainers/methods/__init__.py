@@ -1,0 +1,1 @@
+"""Training methods that a configuration can switch on, one per module."""

@@ -1,0 +1,79 @@
+"""Options that several verbs share, and options made from the fields of a specification."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, TypeAlias
+
+import typer
+
+from automl.spec import SearchSpec
+
+__all__ = ["JsonOption", "StorageOption", "StudyArgument", "given_fields", "with_fields"]
+
+StorageOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--storage", help="Database URL. Default: where the study was last used.", metavar="URL"),
+]
+StudyArgument: TypeAlias = Annotated[str, typer.Argument(help="Name of the study.", metavar="STUDY")]
+JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def with_fields(names: Sequence[str]) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Give a command one option for each of these fields of `SearchSpec`.
+
+    All are text here: the specification turns them into numbers, so that every mistake is found at once.
+    """
+
+    def decorate(command: Callable[..., int]) -> Callable[..., int]:
+        own = [p for p in inspect.signature(command).parameters.values() if p.kind is not p.VAR_KEYWORD]
+        options = [_option(name) for name in names]
+        command.__signature__ = inspect.Signature([*own, *options])  # type: ignore[attr-defined]  # read by typer
+        command.__annotations__ = {p.name: p.annotation for p in (*own, *options)} | {"return": int}
+        return command
+
+    return decorate
+
+
+def given_fields(options: Mapping[str, Any]) -> dict[str, object]:
+    """The options that were given; the others keep their defaults or stored values."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _option(name: str) -> inspect.Parameter:
+    field = SearchSpec.model_fields[name]
+    text = " ".join((field.description or "").split())
+    if isinstance(field.default, str | int | float) and field.default != "":
+        text += f" Default: {field.default}."
+    option = typer.Option(f"--{name.replace('_', '-')}", help=text, metavar=_METAVARS.get(name, "TEXT"))
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=None,
+        annotation=Annotated[str | None, option],
+    )
+
+
+_METAVARS = {
+    "artifacts": "FOLDER",
+    "concurrency": "N|auto",
+    "data": "DATA",
+    "direction": "maximize|minimize",
+    "epochs": "N",
+    "executor": "ray|inline",
+    "gpus_per_trial": "N",
+    "max_failures": "N",
+    "max_retries": "N",
+    "metric": "NAME",
+    "precision": "auto|fp32|bf16|fp16",
+    "procs_per_trial": "N",
+    "pruner": "NAME",
+    "ray_address": "HOST:PORT|auto",
+    "sampler": "NAME",
+    "seed": "N",
+    "space": "NAME",
+    "storage": "URL",
+    "study": "NAME",
+    "target_value": "VALUE",
+    "timeout": "SECONDS",
+    "trials": "N",
+}

@@ -1,0 +1,38 @@
+"""`automl report`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from automl.cli.options import StorageOption, StudyArgument
+
+__all__ = ["add_to"]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the verb of this file."""
+    app.command("report")(report)
+
+
+def report(
+    study: StudyArgument,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="File to write. Default: beside the study's artifacts."),
+    ] = None,
+    storage: StorageOption = None,
+    artifacts: Annotated[
+        str | None, typer.Option("--artifacts", help="Root of the study's artifacts.", metavar="FOLDER")
+    ] = None,
+) -> int:
+    """Write one self-contained HTML page with what the study has found."""
+    from automl import api
+    from automl.artifacts import Artifacts, artifacts_root
+    from automl.lookup import find_study
+
+    found = find_study(study, storage)
+    root = artifacts_root(artifacts, found.storage)
+    page = api.report(found.study, output or Artifacts(root=root, study=study).report)
+    typer.echo(page)
+    return 0

@@ -1,0 +1,54 @@
+"""`automl search` and `automl resume`."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from automl.cli.options import StudyArgument, given_fields, with_fields
+from automl.spec import SearchSpec, read_yaml
+
+__all__ = ["add_to"]
+
+_RESUMABLE = (
+    "storage", "artifacts", "trials", "timeout", "target_value", "sampler", "pruner", "concurrency",
+    "procs_per_trial", "gpus_per_trial", "precision", "executor", "ray_address", "max_retries", "max_failures",
+)  # fmt: skip
+
+ConfigOption = Annotated[
+    Path | None, typer.Option("--config", help="YAML file with the same fields; flags win.", metavar="FILE")
+]
+QuietOption = Annotated[bool, typer.Option("--quiet", help="Say only how it ended.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the verbs of this file."""
+    app.command("search")(search)
+    app.command("resume")(resume)
+
+
+@with_fields(tuple(SearchSpec.model_fields))
+def search(config: ConfigOption = None, quiet: QuietOption = False, **options: Any) -> int:
+    """Search for the best network and hyperparameters; a study that exists is continued.
+
+    Nothing is needed but --space: `automl search --space nas_small`.
+    """
+    flags = given_fields(options)
+    fields = {**(read_yaml(config) if config is not None else {}), **flags}
+    origin = "the command line" if config is None else f"{config} and the command line" if flags else str(config)
+    spec = SearchSpec.from_mapping(fields, origin)
+
+    from automl.api import run
+    from automl.cli.outcome import observer_for, print_outcome
+
+    return print_outcome(run(spec, fields, observer_for(quiet=quiet)))
+
+
+@with_fields(_RESUMABLE)
+def resume(study: StudyArgument, quiet: QuietOption = False, **options: Any) -> int:
+    """Go on with a study by its name, on this or another machine."""
+    from automl import api
+    from automl.cli.outcome import observer_for, print_outcome
+
+    changes = given_fields(options)
+    return print_outcome(api.resume(study, observer=observer_for(quiet=quiet), **changes))

@@ -1,0 +1,61 @@
+"""`automl spaces`."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from automl.cli.options import JsonOption
+from automl.cli.tables import table
+
+__all__ = ["add_to"]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the verb of this file."""
+    app.command("spaces")(spaces)
+
+
+def spaces(
+    name: Annotated[str | None, typer.Argument(help="A space; default: a list of all.", metavar="[NAME]")] = None,
+    as_json: JsonOption = False,
+) -> int:
+    """List the search spaces, or the parameters of one."""
+    return _list(as_json) if name is None else _describe(name, as_json)
+
+
+def _list(as_json: bool) -> int:
+    from search_spaces import catalog
+
+    found = [catalog.load(name).SPACE for name in catalog.available()]
+    if as_json:
+        typer.echo(
+            json.dumps(
+                [{"name": s.name, "task": s.task, "size": s.size(), "description": s.description} for s in found],
+                indent=2,
+            )
+        )
+        return 0
+    rows = [(space.name, space.task, len(space.parameters), space.description) for space in found]
+    for line in table(("space", "task", "parameters", "description"), rows):
+        typer.echo(line)
+    return 0
+
+
+def _describe(name: str, as_json: bool) -> int:
+    from automl.errors import InvalidSpecError
+    from search_spaces import catalog
+    from search_spaces.errors import InvalidSpaceError, UnknownSearchSpaceError
+
+    try:
+        space = catalog.load(name).SPACE
+    except (UnknownSearchSpaceError, InvalidSpaceError) as error:
+        raise InvalidSpecError([str(error)], "the command line") from error
+    if as_json:
+        typer.echo(json.dumps({**space.to_json(), "size": space.size()}, indent=2))
+        return 0
+    typer.echo(f"{space.name}: {space.description}")
+    rows = [(key, parameter.role, parameter) for key, parameter in space.parameters.items()]
+    for line in table(("parameter", "role", "values"), rows):
+        typer.echo(line)
+    return 0

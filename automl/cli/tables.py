@@ -1,0 +1,35 @@
+"""Numbers, configurations and tables as text for a terminal or a pipe."""
+
+from collections.abc import Mapping, Sequence
+
+from studies.trial import TrialState
+
+__all__ = ["configuration_lines", "counts_in_words", "number", "table"]
+
+
+def number(value: object) -> str:
+    """A value in few characters: four significant digits for a float, text as it is, `-` for None."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool) or not isinstance(value, float):
+        return str(value)
+    return f"{value:.4g}"
+
+
+def configuration_lines(configuration: Mapping[str, object]) -> Sequence[str]:
+    """One line per parameter, values below each other."""
+    width = max(map(len, configuration), default=0)
+    return [f"{name:<{width}}  {number(value)}" for name, value in configuration.items()]
+
+
+def counts_in_words(counts: Mapping[TrialState, int]) -> str:
+    """How many trials are in which state: `20 complete, 9 pruned, 1 failed`."""
+    parts = [f"{counts[state]} {state.value}" for state in TrialState if counts.get(state, 0)]
+    return ", ".join(parts) or "no trials yet"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> Sequence[str]:
+    """Lines of a table with aligned columns."""
+    cells = [list(head), *([number(cell) for cell in row] for row in rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]

@@ -1,0 +1,64 @@
+"""The only place that reads or sets environment variables and the import path."""
+
+import os
+import secrets
+import sys
+from pathlib import Path
+
+__all__ = [
+    "default_artifacts",
+    "default_storage",
+    "make_working_folder_importable",
+    "prepare_private_cluster",
+    "put_own_packages_first",
+    "state_folder",
+]
+
+_PACKAGE_ROOT = Path(__file__).resolve().parent.parent
+
+
+def default_storage() -> str:
+    """`AUTOML_STORAGE` where it is set, otherwise an SQLite file below the working folder."""
+    return os.environ.get("AUTOML_STORAGE", "sqlite:///automl-runs/studies.db")
+
+
+def default_artifacts() -> str | None:
+    """`AUTOML_ARTIFACTS` where it is set: the root of checkpoints and reports for all studies."""
+    return os.environ.get("AUTOML_ARTIFACTS")
+
+
+def state_folder() -> Path:
+    """Where this user's small remembered facts live (XDG base directory specification)."""
+    base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    return Path(base) / "automl"
+
+
+def put_own_packages_first() -> None:
+    """Let `trainers` and `studies` mean ours.
+
+    A person's project often has folders of these names, and both `python -m` and Ray put the working folder in front
+    of the installed packages.
+    """
+    root = str(_PACKAGE_ROOT)
+    sys.path[:] = [root, *(entry for entry in sys.path if entry != root)]
+
+
+def make_working_folder_importable() -> None:
+    """Let a person's own search space or trainer be named by its import path, after everything installed."""
+    folder = os.getcwd()
+    if folder not in sys.path and "" not in sys.path:
+        sys.path.append(folder)
+
+
+def prepare_private_cluster() -> None:
+    """Set what Ray reads when it is imported to start a cluster of our own.
+
+    Nothing is sent home, and only this process and its children hold the token, so that nobody else on the machine
+    can run code through the cluster. A person's own settings win, and so does a program that has loaded Ray already.
+    """
+    if "ray" in sys.modules:
+        return
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    if "RAY_AUTH_MODE" not in os.environ:
+        os.environ["RAY_AUTH_MODE"] = "token"
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))

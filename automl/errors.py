@@ -1,0 +1,55 @@
+"""The errors of a whole search; each carries its exit code and a message that says what to do."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+__all__ = [
+    "AutomlError",
+    "InvalidSpecError",
+    "NothingCompletedError",
+    "SearchFailedError",
+    "UnknownPluginError",
+]
+
+
+class AutomlError(Exception):
+    """Base of the errors that end a command; the message stands alone, without a traceback."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class InvalidSpecError(AutomlError, ValueError):
+    """A search was asked for that cannot be run; holds every mistake that was found.
+
+    Attributes:
+        problems: one sentence per mistake.
+        origin: where the values came from, such as `command line` or a file's name.
+    """
+
+    exit_code = 2
+
+    def __init__(self, problems: Sequence[str], origin: str) -> None:
+        self.problems = tuple(problems)
+        self.origin = origin
+        count = "1 mistake" if len(self.problems) == 1 else f"{len(self.problems)} mistakes"
+        super().__init__("\n".join([f"{count} in {origin}:", *(f"  - {problem}" for problem in self.problems)]))
+
+
+class UnknownPluginError(AutomlError, KeyError):
+    """No sampler, pruner or executor of that name exists."""
+
+    exit_code = 2
+
+    def __str__(self) -> str:
+        """Return the message without KeyError's quotes."""
+        return str(self.args[0])
+
+
+class SearchFailedError(AutomlError):
+    """A search had to end: too many trials failed in a row, or nothing feasible can be proposed."""
+
+
+class NothingCompletedError(AutomlError):
+    """A search ended, and no trial has a value."""
+
+    exit_code = 3

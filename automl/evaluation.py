@@ -1,0 +1,64 @@
+"""The winner's score on the test split, which no trial was chosen by."""
+
+import logging
+from collections.abc import Mapping
+
+from automl.artifacts import Artifacts
+from automl.executors.base import Executor, Failed, Finished
+from automl.interrupt import Interrupt
+from automl.spec import SearchSpec
+from studies.checkpoints import CheckpointLedger
+from studies.study import Study
+from studies.trial import Trial
+from trainers.config import EvaluateTask
+
+__all__ = ["measure_on_test_split", "test_score"]
+
+ATTRIBUTE = "test"
+"""The study's attribute: `{"trial": number, "metrics": {name: value}}`."""
+POLL_S = 0.5
+
+_log = logging.getLogger(__name__)
+
+
+def test_score(study: Study, best: Trial) -> Mapping[str, float] | None:
+    """The metrics of `best` on the test split; None when they were not measured, or for another trial."""
+    stored = study.attributes.get(ATTRIBUTE)
+    return stored["metrics"] if stored and stored["trial"] == best.number else None
+
+
+def measure_on_test_split(
+    spec: SearchSpec,
+    study: Study,
+    artifacts: Artifacts,
+    executor: Executor,
+    best: Trial,
+    interrupt: Interrupt,
+) -> None:
+    """Evaluate the best trial's checkpoint on the test split and store the metrics in the study."""
+    if test_score(study, best) is not None:
+        return
+    record = CheckpointLedger(study, artifacts.root).best(best)
+    if record is None:
+        _log.warning("trial=%d has no checkpoint left; its test score is not measured", best.number)
+        return
+    job = executor.submit(
+        EvaluateTask(
+            space=spec.space,
+            configuration=dict(best.configuration),
+            data=spec.data,
+            precision=spec.precision,
+            artifacts_root=str(artifacts.root),
+            checkpoint=record.path,
+        )
+    )
+    while interrupt.signal is None:
+        for event in executor.events(POLL_S):
+            if isinstance(event, Finished):
+                assert isinstance(event.outcome, Mapping)
+                study.set_attribute(ATTRIBUTE, {"trial": best.number, "metrics": dict(event.outcome)})
+                return
+            if isinstance(event, Failed):
+                _log.warning("the test score of trial=%d is not measured: %s", best.number, event.failure)
+                return
+    executor.cancel(job)

@@ -1,0 +1,90 @@
+"""The plug point of execution: an executor runs tasks on worker processes and streams what they say."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self, TypeAlias
+
+from automl.worker import Failure, Outcome, Task
+from trainers.reporting import Decision, Report
+
+__all__ = ["Event", "Executor", "Failed", "Finished", "Job", "Reported"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A submitted task; `id` is unique within the executor."""
+
+    id: int
+    task: Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reported:
+    """A training has finished an epoch and waits for `Executor.decide`."""
+
+    job: Job
+    report: Report
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """A task has ended by itself or as it was told."""
+
+    job: Job
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """A task has ended badly; everything it held is released."""
+
+    job: Job
+    failure: Failure
+
+
+Event: TypeAlias = Reported | Finished | Failed
+
+
+class Executor(ABC):
+    """Runs up to `slots` tasks at once; used by one thread.
+
+    The life of a job: `submit`; any number of `Reported` events, each answered by `decide`; one `Finished` or
+    `Failed`. A cancelled job gives no further event.
+
+    Attributes:
+        slots: tasks that can run at the same time, at least 1.
+    """
+
+    slots: int
+
+    @abstractmethod
+    def submit(self, task: Task) -> Job:
+        """Start a task without waiting for anything; at most `slots` are under way."""
+
+    @abstractmethod
+    def events(self, timeout_s: float) -> Sequence[Event]:
+        """What has happened since the last call; waits up to `timeout_s` for the first event."""
+
+    @abstractmethod
+    def decide(self, job: Job, decision: Decision) -> None:
+        """Answer the job's last report."""
+
+    @abstractmethod
+    def cancel(self, job: Job) -> None:
+        """End a job at once, without a result; its processes are ended or freed."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Cancel what runs and release all processes; may be called twice."""
+
+    def __enter__(self) -> Self:
+        """Return the executor itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the executor."""
+        self.close()

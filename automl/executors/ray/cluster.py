@@ -1,0 +1,106 @@
+"""The Ray cluster a search runs on: joined where it exists, otherwise private and ended with the search."""
+
+import logging
+import math
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import ray
+
+from automl.errors import AutomlError
+
+__all__ = ["Cluster", "ClusterError", "Node", "slots_for"]
+
+PROBE_TIMEOUT_S = 5.0
+"""How long a cluster's head may take to accept a connection."""
+
+_log = logging.getLogger(__name__)
+
+
+class ClusterError(AutomlError):
+    """The cluster cannot be joined, or can never hold what a trial asks for."""
+
+    exit_code = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """What one machine of a cluster offers."""
+
+    cpus: float
+    gpus: float
+
+
+class Cluster:
+    """A connection to Ray for the life of a search."""
+
+    def __init__(self, address: str | None) -> None:
+        """Join the cluster at `address`, use the one this process is connected to, or start a private one.
+
+        Args:
+            address: HOST:PORT, `auto`, or None.
+
+        Raises:
+            ClusterError: the cluster does not answer, or its versions do not fit.
+        """
+        self._is_ours = not ray.is_initialized()
+        if not self._is_ours:
+            return
+        if address not in (None, "auto"):
+            _probe(address)
+        try:
+            ray.init(
+                address=address or "local",
+                include_dashboard=False if address is None else None,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+            )
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            target = address or "a private cluster on this machine"
+            raise ClusterError(f"Ray: cannot use {target}: {str(error).splitlines()[0]}") from error
+
+    def nodes(self) -> Sequence[Node]:
+        """The machines that are alive now."""
+        return [
+            Node(cpus=node["Resources"].get("CPU", 0.0), gpus=node["Resources"].get("GPU", 0.0))
+            for node in ray.nodes()  # type: ignore[no-untyped-call]  # Ray's own
+            if node["Alive"]
+        ]
+
+    def close(self) -> None:
+        """Leave the cluster; a private one ends with all its processes."""
+        if self._is_ours and ray.is_initialized():
+            ray.shutdown()
+
+
+def slots_for(nodes: Sequence[Node], ranks: int, gpus: int) -> int:
+    """How many trials of this shape fit the machines at once, each on one machine; at least 1 without GPUs.
+
+    Raises:
+        ClusterError: a trial needs more GPUs than any machine has.
+    """
+    if gpus > 0:
+        slots = sum(math.floor(node.gpus / gpus) for node in nodes)
+        if slots == 0:
+            most = max((node.gpus for node in nodes), default=0.0)
+            raise ClusterError(
+                f"a trial asks for {gpus} GPUs on one machine, and the largest machine has {most:g}; "
+                "lower --procs-per-trial or set --gpus-per-trial 0"
+            )
+        return slots
+    return max(1, sum(math.floor(node.cpus / ranks) for node in nodes))
+
+
+def _probe(address: str) -> None:
+    """Fail soon when nobody listens; Ray alone would try for more than a minute."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdigit():
+        raise ClusterError(f"--ray-address {address!r} is not HOST:PORT or auto")
+    try:
+        socket.create_connection((host, int(port)), timeout=PROBE_TIMEOUT_S).close()
+    except OSError as error:
+        raise ClusterError(
+            f"no Ray cluster answers at {address} ({error}); start one there with `ray start --head --port {port}`, "
+            "or leave out --ray-address for a private one"
+        ) from error

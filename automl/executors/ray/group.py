@@ -1,0 +1,170 @@
+"""A worker group: the ranks of one trial after the other, in one placement group, kept warm."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ray
+from ray.exceptions import RayActorError, RayError
+from ray.util.placement_group import placement_group, remove_placement_group
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+from automl.executors.base import Event, Failed, Finished, Job, Reported
+from automl.executors.ray.rank import Rank
+from automl.worker import Failure, Outcome
+from trainers.reporting import Decision
+
+__all__ = ["GroupShape", "WorkerGroup"]
+
+PEER_GRACE_S = 2.0
+"""How long the ranks of a failed trial are given to tell their own side before the group is ended."""
+KEEPS_THE_GROUP = frozenset({"non_finite", "bad_data"})
+"""Causes that all ranks find together, so that none of them hangs in a collective operation afterwards."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupShape:
+    """What one trial occupies.
+
+    Attributes:
+        ranks: processes of the group.
+        cpus_per_rank: logical CPUs that each rank reserves; may be a fraction.
+        gpus_per_rank: 0 or 1.
+        timeout_s: how long a collective operation may take.
+    """
+
+    ranks: int
+    cpus_per_rank: float
+    gpus_per_rank: int
+    timeout_s: float
+
+
+class WorkerGroup:
+    """Runs one job at a time and lives on after it, unless a rank got lost or may hang."""
+
+    def __init__(self, shape: GroupShape, trainer: str, data: Any) -> None:
+        """Ask for the processes; they start while the driver goes on.
+
+        Args:
+            shape: what the group occupies.
+            trainer: reference of the trainer.
+            data: Ray's reference of the loaded data.
+        """
+        bundle = {"CPU": shape.cpus_per_rank}
+        if shape.gpus_per_rank:
+            bundle["GPU"] = shape.gpus_per_rank
+        self._placement = placement_group([bundle] * shape.ranks, strategy="STRICT_PACK")
+        actor = ray.remote(concurrency_groups={"reports": 1})(Rank)  # type: ignore[call-overload]  # an option of actors
+        self._ranks = [
+            actor.options(
+                num_cpus=shape.cpus_per_rank,
+                num_gpus=shape.gpus_per_rank,
+                scheduling_strategy=PlacementGroupSchedulingStrategy(self._placement, index),
+            ).remote()
+            for index in range(shape.ranks)
+        ]
+        threads = max(1, int(shape.cpus_per_rank))
+        for rank in self._ranks:
+            rank.set_up.remote(trainer, data, threads)
+        address = self._ranks[0].open_store.remote(shape.ranks) if shape.ranks > 1 else None
+        for index, rank in enumerate(self._ranks):
+            rank.join.remote(index, shape.ranks, address, shape.timeout_s)
+        self.is_usable = True
+        self.job: Job | None = None
+        self._running: dict[Any, int] = {}
+        self._outcomes: dict[int, Outcome | Failure] = {}
+        self._report: Any = None
+        self._deadline: float | None = None
+
+    def run(self, job: Job) -> None:
+        """Start the job on all ranks."""
+        self.job = job
+        self._outcomes = {}
+        self._deadline = None
+        self._running = {rank.run.remote(job.task): index for index, rank in enumerate(self._ranks)}
+        self._report = self._ranks[0].next_report.remote(None)
+
+    def decide(self, decision: Decision) -> None:
+        """Answer the last report and ask for the next one, in one message."""
+        self._report = self._ranks[0].next_report.remote(decision)
+
+    def pending(self) -> Sequence[Any]:
+        """The references that will tell something."""
+        return [*self._running, *([] if self._report is None else [self._report])]
+
+    def receive(self, reference: Any) -> Event | None:
+        """Take what a ready reference holds; None when it makes no event yet."""
+        assert self.job is not None
+        if reference == self._report:
+            return self._receive_report(self.job)
+        rank = self._running.pop(reference)
+        try:
+            self._outcomes[rank] = ray.get(reference)
+        except RayError as error:
+            self._outcomes[rank] = _lost(error, rank)
+        return self._end()
+
+    def overdue(self) -> Event | None:
+        """The failure of a job whose other ranks have not answered within the grace time."""
+        if self.job is None or self._deadline is None or time.monotonic() < self._deadline:
+            return None
+        return self._fail(self.job)
+
+    def close(self) -> None:
+        """End all processes of the group and give back what it occupies."""
+        self.is_usable = False
+        self.job = None
+        for rank in self._ranks:
+            ray.kill(rank)
+        remove_placement_group(self._placement)
+
+    def _receive_report(self, job: Job) -> Event | None:
+        reference, self._report = self._report, None
+        try:
+            report = ray.get(reference)
+        except RayActorError:
+            return None  # the rank's own reference tells why
+        return None if report is None else Reported(job=job, report=report)
+
+    def _end(self) -> Event | None:
+        """The job's end, once every rank has answered, or one has failed alone."""
+        assert self.job is not None
+        failed = [outcome for outcome in self._outcomes.values() if isinstance(outcome, Failure)]
+        if self._running:
+            if failed and self._deadline is None:
+                self._deadline = time.monotonic() + PEER_GRACE_S
+            return None
+        if failed:
+            return self._fail(self.job)
+        return self._free(Finished(job=self.job, outcome=_of_rank_0(self._outcomes)))
+
+    def _fail(self, job: Job) -> Event:
+        failures = [outcome for outcome in self._outcomes.values() if isinstance(outcome, Failure)]
+        first = next((failure for failure in failures if not failure.is_follow_up), failures[0])
+        event = Failed(job=job, failure=first)
+        if len(failures) == len(self._ranks) and all(f.cause in KEEPS_THE_GROUP for f in failures):
+            return self._free(event)
+        self.close()
+        return event
+
+    def _free(self, event: Event) -> Event:
+        self.job = None
+        self._report = None
+        return event
+
+
+def _of_rank_0(outcomes: dict[int, Outcome | Failure]) -> Outcome:
+    outcome = outcomes[0]
+    assert not isinstance(outcome, Failure)
+    return outcome
+
+
+def _lost(error: RayError, rank: int) -> Failure:
+    """A rank whose process or machine is gone."""
+    return Failure(
+        cause="lost",
+        error=type(error).__name__,
+        message=" ".join(str(error).split())[:500],
+        rank=rank,
+    )

@@ -1,0 +1,51 @@
+"""Ctrl-C and SIGTERM: the first one asks for an orderly end, the second one for an immediate end."""
+
+import signal
+import time
+from types import FrameType, TracebackType
+from typing import Self
+
+__all__ = ["Interrupt"]
+
+_HANDLED = (signal.SIGINT, signal.SIGTERM)
+
+
+class Interrupt:
+    """Counts the signals while it is entered; usable in the main thread only.
+
+    Attributes:
+        count: how many came so far.
+        signal: the first one, or None.
+        requested_at: when the first one came, by the monotonic clock.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.signal: signal.Signals | None = None
+        self.requested_at = 0.0
+        self._previous: dict[signal.Signals, signal.Handlers] = {}
+
+    @property
+    def exit_code(self) -> int:
+        """128 plus the signal's number, as a shell reports it: 130 for SIGINT, 143 for SIGTERM."""
+        assert self.signal is not None
+        return 128 + self.signal
+
+    def __enter__(self) -> Self:
+        """Take over the signals."""
+        for number in _HANDLED:
+            self._previous[number] = signal.signal(number, self._note)  # type: ignore[assignment]  # Handlers or a callable
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Give the signals back."""
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self.count == 0:
+            self.signal = signal.Signals(number)
+            self.requested_at = time.monotonic()
+        self.count += 1

@@ -1,0 +1,42 @@
+"""The arithmetic of successive halving: at which epochs trials are judged, and who passes."""
+
+from collections.abc import Sequence
+
+__all__ = ["passes", "rung_epochs"]
+
+
+def rung_epochs(min_epochs: int, max_epochs: int, eta: int) -> tuple[int, ...]:
+    """The epochs at which trials are judged: min_epochs * eta**k below max_epochs.
+
+    Args:
+        min_epochs: r of the paper; the first rung, at least 1.
+        max_epochs: R of the paper; a trial that gets there is complete and not judged.
+        eta: the reduction factor, at least 2.
+
+    Raises:
+        ValueError: an argument is out of its range.
+    """
+    if min_epochs < 1:
+        raise ValueError(f"min_epochs={min_epochs} must be at least 1")
+    if eta < 2:
+        raise ValueError(f"eta={eta} must be at least 2")
+    rungs = []
+    epoch = min_epochs
+    while epoch < max_epochs:
+        rungs.append(epoch)
+        epoch *= eta
+    return tuple(rungs)
+
+
+def passes(loss: float, losses: Sequence[float], eta: int) -> bool:
+    """Whether `loss` is within the best 1/eta of `losses`, itself among them.
+
+    At least one passes; a tie with the last one that passes does, too.
+
+    Args:
+        loss: the loss of the judged trial at the rung.
+        losses: the losses of all trials that have been at the rung, the judged one included; not empty.
+        eta: the reduction factor.
+    """
+    kept = max(1, len(losses) // eta)
+    return loss <= sorted(losses)[kept - 1]

@@ -1,0 +1,41 @@
+"""The plug point of search methods: a sampler proposes the next configuration."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from search_spaces.configuration import Configuration
+from search_spaces.space import SearchSpace
+from studies.trial import Trial
+from trainers.config import Direction
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+__all__ = ["Sampler"]
+
+
+class Sampler(ABC):
+    """Proposes configurations from what the study knows.
+
+    A sampler holds its settings and no state: it is rebuilt from the study on every machine and after every resume.
+
+    Attributes:
+        direction: whether larger or smaller objectives are better.
+    """
+
+    def __init__(self, direction: Direction) -> None:
+        self.direction: Direction = direction
+
+    @abstractmethod
+    def suggest(self, space: SearchSpace, trials: Sequence[Trial], rng: "Generator") -> Configuration:
+        """Propose one configuration; a pure function of its arguments.
+
+        Args:
+            space: what can be searched.
+            trials: the whole study in order of the numbers, running, failed and infeasible trials among them.
+            rng: the only source of randomness.
+
+        Returns:
+            A valid configuration; it may be infeasible or known already, the scheduler looks after that.
+        """

@@ -1,0 +1,379 @@
+"""The loop of a search: start what the scheduler wants, carry reports up and decisions down, and nothing else."""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from automl.artifacts import Artifacts
+from automl.errors import SearchFailedError
+from automl.events import EpochReported, Event, NewBest, TrialEnded, TrialRefused, TrialStarted
+from automl.executors.base import Executor, Failed, Finished, Job, Reported
+from automl.interrupt import Interrupt
+from automl.objective import best_trials, is_better, is_finite
+from automl.randomness import training_seed
+from automl.scheduler import Done, Refuse, Resume, Scheduler, Start, StartQueued, Wait
+from automl.spec import SearchSpec
+from automl.stopping import StoppingRule, failures_in_a_row
+from automl.worker import Failure
+from search_spaces.configuration import Configuration
+from studies.checkpoints import CheckpointLedger
+from studies.errors import BudgetSpentError, LeaseLostError, NotClaimableError, NumberTakenError
+from studies.leases import LeaseKeeper
+from studies.study import Study
+from studies.trial import CheckpointRecord, Lease, Trial, TrialState
+from trainers.config import TrainConfig, TrainTask
+from trainers.reporting import Decision, Report, TrialResult
+
+__all__ = ["SearchLoop"]
+
+LEASE_S = 60.0
+"""How long a trial stays ours without a sign of life; renewed three times within that."""
+POLL_S = 0.5
+"""Longest wait for an event, so that signals, limits and other machines are noticed."""
+GRACE_S = 7.0
+"""How long running trials may take to reach the end of their epoch after the first signal."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Running:
+    """A trial of ours that is being trained."""
+
+    job: Job
+    lease: Lease
+
+
+class SearchLoop:
+    """Drives one study until its budget is spent, a limit is reached, or a signal comes."""
+
+    def __init__(
+        self,
+        *,
+        spec: SearchSpec,
+        study: Study,
+        scheduler: Scheduler,
+        executor: Executor,
+        keeper: LeaseKeeper,
+        ledger: CheckpointLedger,
+        artifacts: Artifacts,
+        owner: str,
+        interrupt: Interrupt,
+        observe: Callable[[Event], None],
+    ) -> None:
+        """Bring the parts together; `observe` is told everything that changes."""
+        self._spec = spec
+        self._study = study
+        self._scheduler = scheduler
+        self._executor = executor
+        self._keeper = keeper
+        self._ledger = ledger
+        self._artifacts = artifacts
+        self._owner = owner
+        self._interrupt = interrupt
+        self._observe = observe
+        self._direction = spec.objective_direction
+        self._stopping = StoppingRule(direction=self._direction, timeout_s=spec.timeout, target_value=spec.target_value)
+        self._distributions = spec.search_space.distributions()
+        self._running: dict[int, _Running] = {}
+        self._stop_reason: str | None = None
+        self._started_at = time.monotonic()
+        best = next(iter(best_trials(study.trials(), self._direction)), None)
+        self._best_value = None if best is None else best.value
+
+    def run(self) -> str:
+        """Search until there is a reason to end; return it in words.
+
+        Raises:
+            SearchFailedError: too many trials failed one after the other.
+        """
+        try:
+            while True:
+                self._stop_reason = self._stop_reason or self._reason_to_stop()
+                done = self._stop_reason or self._fill_slots()
+                if done is not None and (not self._running or self._grace_is_over()):
+                    return done
+                self._handle_events()
+                self._give_up_lost_trials()
+        finally:
+            self._let_go()
+
+    # -- starting ----------------------------------------------------------------------------------------------
+
+    def _reason_to_stop(self) -> str | None:
+        if self._interrupt.signal is not None:
+            return f"interrupted by {self._interrupt.signal.name}"
+        return self._stopping.reason(self._study.trials(), time.monotonic() - self._started_at)
+
+    def _fill_slots(self) -> str | None:
+        """Start trials until all slots are taken; return why nothing will be started any more, or None."""
+        while len(self._running) < self._executor.slots and not self._interrupt.count:
+            action = self._scheduler.next_action(self._study.trials(), self._study.claimable())
+            try:
+                match action:
+                    case Start():
+                        self._start(action.number, action.configuration)
+                    case StartQueued():
+                        self._start_queued(action.trial)
+                    case Resume():
+                        self._resume(action.trial)
+                    case Refuse():
+                        self._refuse(action)
+                    case Wait():
+                        return None
+                    case Done():
+                        return action.reason
+            except (NumberTakenError, BudgetSpentError, NotClaimableError) as error:
+                _log.debug("another process was first: %s", error)  # look at the study again
+        return None
+
+    def _start(self, number: int, configuration: Configuration) -> None:
+        lease = self._study.create_trial(
+            number=number,
+            configuration=configuration,
+            distributions=self._distributions,
+            owner=self._owner,
+            budget=self._spec.trials,
+            ttl_s=LEASE_S,
+        )
+        self._submit(lease, configuration, None)
+
+    def _start_queued(self, trial: Trial) -> None:
+        configuration = self._spec.search_space.validate(trial.configuration)
+        lease = self._study.start_queued(
+            trial.id, configuration, self._distributions, owner=self._owner, budget=self._spec.trials, ttl_s=LEASE_S
+        )
+        self._submit(lease, configuration, None)
+
+    def _resume(self, trial: Trial) -> None:
+        lease = self._study.claim(trial.id, owner=self._owner, ttl_s=LEASE_S)
+        self._submit(lease, Configuration(trial.configuration), self._ledger.latest(trial))
+
+    def _refuse(self, action: Refuse) -> None:
+        self._study.add_infeasible(
+            number=action.number,
+            configuration=action.configuration,
+            distributions=self._distributions,
+            cause=action.reason,
+        )
+        self._observe(TrialRefused(number=action.number, reason=action.reason))
+
+    def _submit(self, lease: Lease, configuration: Configuration, checkpoint: CheckpointRecord | None) -> None:
+        task = TrainTask(
+            space=self._spec.space,
+            configuration=dict(configuration),
+            data=self._spec.data,
+            training=self._training(lease.number, configuration),
+            artifacts_root=str(self._artifacts.root),
+            checkpoint_dir=self._artifacts.checkpoint_dir(lease.number, lease.attempt),
+            resume_from=None if checkpoint is None else checkpoint.path,
+        )
+        self._keeper.add(lease)
+        job = self._executor.submit(task)
+        self._running[job.id] = _Running(job=job, lease=lease)
+        self._observe(
+            TrialStarted(
+                number=lease.number,
+                attempt=lease.attempt,
+                epoch=0 if checkpoint is None else checkpoint.epoch,
+                epochs=self._spec.epochs,
+            )
+        )
+
+    def _training(self, number: int, configuration: Configuration) -> TrainConfig:
+        chosen = {name: configuration[name] for name in self._spec.search_space.names("training")}
+        fixed = {
+            "epochs": self._spec.epochs,
+            "metric": self._spec.metric,
+            "direction": self._direction,
+            "precision": self._spec.precision,
+            "seed": training_seed(self._spec.seed, number),
+        }
+        return TrainConfig.model_validate({**chosen, **fixed})
+
+    # -- events ------------------------------------------------------------------------------------------------
+
+    def _handle_events(self) -> None:
+        if not self._running:
+            time.sleep(POLL_S)  # all places are claimed by other processes: look again when they may have ended
+            return
+        for event in self._executor.events(POLL_S):
+            running = self._running.get(event.job.id)
+            if running is None:
+                continue
+            try:
+                match event:
+                    case Reported():
+                        self._report(running, event.report)
+                    case Finished():
+                        self._finish(running, event.outcome)
+                    case Failed():
+                        self._fail(running, event.failure)
+            except LeaseLostError as error:
+                self._abandon(running, str(error))
+
+    def _report(self, running: _Running, report: Report) -> None:
+        problem = self._problem_with(report)
+        if problem is not None:
+            self._executor.cancel(running.job)
+            self._end(running, TrialState.FAILED, failure=problem)
+            return
+        value = float(report.metrics[self._spec.metric])
+        record = None
+        if report.checkpoint is not None:
+            record = CheckpointRecord(
+                path=report.checkpoint.path,
+                epoch=report.checkpoint.epoch,
+                attempt=running.lease.attempt,
+                digest=report.checkpoint.digest,
+                size_bytes=report.checkpoint.size_bytes,
+            )
+        self._study.report(running.lease, epoch=report.epoch, value=value, metrics=report.metrics, checkpoint=record)
+        trials = self._study.trials()
+        trial = trials[running.lease.number]
+        self._observe(EpochReported(number=trial.number, epoch=report.epoch, value=value))
+        decision = Decision.PAUSE if self._stop_reason else self._scheduler.decide(trial, trials)
+        self._executor.decide(running.job, decision)
+        self._ledger.trim(trial)
+
+    def _problem_with(self, report: Report) -> Failure | None:
+        """Why a report cannot be taken: the objective is missing, no number, or not finite."""
+        metric = self._spec.metric
+        value: object = report.metrics.get(metric)  # a person's own trainer may report anything
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            what = f"has no metric {metric!r}" if value is None else f"says {metric}={value!r}, which is no number"
+            return Failure(
+                cause="user_error", error="ReportError", message=f"the report of epoch {report.epoch} {what}"
+            )
+        if not is_finite(value):
+            return Failure(
+                cause="non_finite",
+                error="ReportError",
+                message=f"{metric} is {value} after epoch {report.epoch}",
+            )
+        return None
+
+    def _finish(self, running: _Running, outcome: object) -> None:
+        assert isinstance(outcome, TrialResult)
+        trial = self._study.trials()[running.lease.number]
+        match outcome.outcome:
+            case "completed" if not trial.reports:
+                nothing = Failure(
+                    cause="user_error", error="ReportError", message="the training ended without a report"
+                )
+                self._end(running, TrialState.FAILED, failure=nothing)
+            case "completed":
+                self._end(running, TrialState.COMPLETE, result=outcome)
+            case "stopped":
+                self._end(running, TrialState.PRUNED, result=outcome)
+            case "paused":
+                self._pause(running)
+
+    def _fail(self, running: _Running, failure: Failure) -> None:
+        """A lost trial is not to blame: it goes on from its checkpoint until its retries are used up."""
+        if failure.cause == "lost" and running.lease.attempt <= self._spec.max_retries:
+            _log.warning("trial=%d attempt=%d %s; trying again", running.lease.number, running.lease.attempt, failure)
+            self._pause(running)
+            return
+        self._end(running, TrialState.FAILED, failure=failure)
+        failed = failures_in_a_row(self._study.trials())
+        if failed >= self._spec.max_failures:
+            raise SearchFailedError(
+                f"the last {failed} trials failed, so the search ends (--max-failures {self._spec.max_failures}); "
+                f"the last one: {failure}\nautoml show {self._study.name!r} {running.lease.number} tells more"
+            )
+
+    # -- ending ------------------------------------------------------------------------------------------------
+
+    def _end(
+        self,
+        running: _Running,
+        state: TrialState,
+        *,
+        result: TrialResult | None = None,
+        failure: Failure | None = None,
+    ) -> None:
+        trial = self._study.trials()[running.lease.number]
+        value, epoch = self._best_report(trial) if state is TrialState.COMPLETE else (None, trial.last_epoch)
+        attributes: dict[str, object] = {} if result is None else dict(result.facts)
+        if value is not None:
+            attributes["best_epoch"] = epoch
+        if failure is not None:
+            attributes |= {
+                "error": f"{failure.error}: {failure.message}",
+                "traceback": failure.traceback,
+                "failed_rank": failure.rank,
+                "failed_host": failure.host,
+            }
+        self._study.tell(
+            running.lease,
+            state,
+            value=value,
+            cause=None if failure is None else failure.cause,
+            attributes=attributes,
+        )
+        self._forget(running)
+        self._observe(
+            TrialEnded(
+                number=trial.number,
+                state=state,
+                epoch=trial.last_epoch,
+                value=value if value is not None else trial.reports.get(trial.last_epoch),
+                cause=None if failure is None else failure.cause,
+                message="" if failure is None else failure.message,
+            )
+        )
+        if value is not None and is_better(value, self._best_value, self._direction):
+            self._best_value = value
+            self._observe(NewBest(number=trial.number, value=value, epoch=epoch))
+        self._ledger.trim(self._study.trials()[trial.number])
+
+    def _best_report(self, trial: Trial) -> tuple[float, int]:
+        """The value a trial is known by, and its epoch: the best of its reports, whose checkpoint is kept."""
+        sign = -1.0 if self._direction == "maximize" else 1.0
+        epoch, value = min(trial.reports.items(), key=lambda item: (sign * item[1], item[0]))
+        return value, epoch
+
+    def _pause(self, running: _Running) -> None:
+        self._study.pause(running.lease)
+        self._forget(running)
+        trial = self._study.trials()[running.lease.number]
+        self._observe(
+            TrialEnded(
+                number=trial.number,
+                state=TrialState.PAUSED,
+                epoch=trial.last_epoch,
+                value=trial.reports.get(trial.last_epoch),
+            )
+        )
+
+    def _forget(self, running: _Running) -> None:
+        self._keeper.discard(running.lease)
+        del self._running[running.job.id]
+
+    def _abandon(self, running: _Running, why: str) -> None:
+        """Stop a trial that belongs to another process now."""
+        _log.warning("trial=%d %s; it goes on elsewhere", running.lease.number, why)
+        self._executor.cancel(running.job)
+        self._forget(running)
+
+    def _give_up_lost_trials(self) -> None:
+        for lease in self._keeper.lost():
+            running = next((r for r in self._running.values() if r.lease == lease), None)
+            if running is not None:
+                self._abandon(running, "lease lost")
+
+    def _grace_is_over(self) -> bool:
+        """Whether a signal came, and running trials have had their time to reach the end of an epoch."""
+        waited_s = time.monotonic() - self._interrupt.requested_at
+        return self._interrupt.count > 1 or (self._interrupt.count == 1 and waited_s > GRACE_S)
+
+    def _let_go(self) -> None:
+        """Give back what is still running, so that the next process can go on with it at once."""
+        for running in list(self._running.values()):
+            self._executor.cancel(running.job)
+            try:
+                self._pause(running)
+            except LeaseLostError as error:
+                _log.debug("trial=%d is no longer ours: %s", running.lease.number, error)

@@ -1,0 +1,255 @@
+"""All that one search needs, checked at once: the same fields for flags, a YAML file and the Python API."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import yaml
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
+from pydantic_core import ErrorDetails
+
+from automl import registry
+from automl.env import default_storage
+from automl.errors import InvalidSpecError, UnknownPluginError
+from search_spaces import catalog
+from search_spaces.errors import InvalidSpaceError, SpaceNameClashError, UnknownSearchSpaceError, did_you_mean
+from search_spaces.space import SearchSpace
+from trainers.config import Direction, Precision
+from trainers.data.spec import DataSpec
+from trainers.errors import UnknownTrainerError
+from trainers.tasks import load_trainer
+from trainers.trainer import Trainer
+
+__all__ = ["SearchSpec", "read_yaml"]
+
+
+class SearchSpec(BaseModel):
+    """What to search, on which data, for how long and where; frozen and complete once it is made."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", use_attribute_docstrings=True, validate_default=True, allow_inf_nan=False
+    )
+
+    space: str
+    """Search space: a name that `automl spaces` lists, or the import path of a module with SPACE and build_model."""
+    data: DataSpec = DataSpec()
+    """Data: `digits`, an .npz file, or a folder with one sub-folder of images per class."""
+    study: Annotated[str, Field(min_length=1, max_length=512)] = ""
+    """Name of the study; a study that exists is continued. Default: made from space and data."""
+    storage: str = Field(default_factory=default_storage)
+    """Database URL: sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME. Default: AUTOML_STORAGE, or
+    sqlite:///automl-runs/studies.db."""
+    artifacts: str | None = None
+    """Folder of checkpoints and reports. Default: `artifacts` beside an SQLite file, else automl-runs/artifacts."""
+    trials: Annotated[int, Field(ge=1)] = 30
+    """Ended trials that the study shall have in all, over every run and machine."""
+    timeout: Annotated[float, Field(gt=0)] | None = None
+    """Seconds after which this run starts nothing new and pauses what is running."""
+    target_value: float | None = None
+    """Objective at which the search has what it wants."""
+    metric: str = "accuracy"
+    """Objective, measured on the validation split."""
+    direction: Direction | None = None
+    """Whether a larger or a smaller objective is better. Default: what the metric says."""
+    epochs: Annotated[int, Field(ge=1)] = 9
+    """Epochs of a full training."""
+    sampler: str = "tpe"
+    """How configurations are proposed."""
+    pruner: str = "asha"
+    """Which trials are stopped early."""
+    concurrency: Literal["auto"] | Annotated[int, Field(ge=1)] = "auto"
+    """Trials that train at the same time; auto: as many as the machines hold."""
+    procs_per_trial: Annotated[int, Field(ge=1)] = 1
+    """Ranks (processes) that train one trial together by distributed data parallelism."""
+    gpus_per_trial: Annotated[int, Field(ge=0)] | None = None
+    """GPUs of one trial, one per rank. Default: one per rank where there are GPUs, else none."""
+    precision: Precision = "auto"
+    """Number format of forward and backward; auto: bf16 on GPUs that compute in it, else fp32."""
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    """Seed of the study: of its proposals, and of each trial's weights, data order and augmentation."""
+    executor: Literal["ray", "inline"] = "ray"
+    """Where trials run: on Ray, or one after the other in this process (for tests and debugging)."""
+    ray_address: str | None = None
+    """HOST:PORT or auto: join a Ray cluster. Default: start a private one on this machine and end it."""
+    max_retries: Annotated[int, Field(ge=0)] = 2
+    """How often a trial is started again after its process or machine was lost."""
+    max_failures: Annotated[int, Field(ge=1)] = 5
+    """Failed trials in a row that end the search."""
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, object], origin: str) -> Self:
+        """Make a specification from flags, a file or a request.
+
+        Args:
+            values: field name -> value; text is turned into numbers where the field is one.
+            origin: where the values come from, for the message.
+
+        Raises:
+            InvalidSpecError: with every mistake in `values`.
+        """
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            problems = [_sentence(details) for details in error.errors(include_url=False)]
+            raise InvalidSpecError(list(dict.fromkeys(problems)), origin) from None
+
+    @field_validator("space")
+    @classmethod
+    def _space_exists(cls, value: str) -> str:
+        try:
+            space = catalog.load(value).SPACE
+            trainer = load_trainer(space.task)
+        except (
+            UnknownSearchSpaceError,
+            SpaceNameClashError,
+            InvalidSpaceError,
+            UnknownTrainerError,
+        ) as error:
+            raise ValueError(str(error)) from error
+        unknown = [name for name in space.names("training") if name not in trainer.hyperparameters]
+        if unknown:
+            raise ValueError(
+                f"the trainer '{space.task}' has no hyperparameter {', '.join(map(repr, unknown))}; "
+                f"known: {', '.join(sorted(trainer.hyperparameters))}"
+            )
+        return value
+
+    @field_validator("sampler", "pruner")
+    @classmethod
+    def _plugin_exists(cls, value: str, info: ValidationInfo) -> str:
+        find = registry.sampler_class if info.field_name == "sampler" else registry.pruner_class
+        try:
+            find(value)
+        except UnknownPluginError as error:
+            raise ValueError(str(error)) from error
+        return value
+
+    @field_validator("data", mode="before")
+    @classmethod
+    def _source_alone_is_enough(cls, value: object) -> object:
+        return {"source": value} if isinstance(value, str) else value
+
+    @field_validator("data")
+    @classmethod
+    def _data_exist(cls, value: DataSpec, info: ValidationInfo) -> DataSpec:
+        trainer = _trainer(info.data)
+        if trainer is not None:
+            trainer.check(value)  # a BadDataError is a ValueError: pydantic collects it
+        return value
+
+    @field_validator("metric")
+    @classmethod
+    def _metric_is_measured(cls, value: str, info: ValidationInfo) -> str:
+        trainer = _trainer(info.data)
+        if trainer is not None and value not in trainer.metrics:
+            raise ValueError(
+                f"no metric {value!r};{did_you_mean(value, trainer.metrics)} available: "
+                f"{', '.join(sorted(trainer.metrics))}"
+            )
+        return value
+
+    @field_validator("direction")
+    @classmethod
+    def _direction_is_known(cls, value: Direction | None, info: ValidationInfo) -> Direction | None:
+        trainer = _trainer(info.data)
+        if value is None and trainer is not None and "metric" in info.data:
+            return trainer.metrics[info.data["metric"]]
+        return value
+
+    @field_validator("study", mode="before")
+    @classmethod
+    def _name_from_space_and_data(cls, value: object, info: ValidationInfo) -> object:
+        if value or "space" not in info.data or "data" not in info.data:
+            return value or "unnamed"
+        return f"{info.data['space']}-{Path(info.data['data'].source).stem}"
+
+    @field_validator("gpus_per_trial")
+    @classmethod
+    def _one_gpu_per_rank(cls, value: int | None, info: ValidationInfo) -> int | None:
+        ranks = info.data.get("procs_per_trial")
+        if value and ranks and value != ranks:
+            raise ValueError(f"{value} GPUs cannot be shared by {ranks} ranks; give 0, or one per rank: {ranks}")
+        return value
+
+    @field_validator("executor")
+    @classmethod
+    def _inline_runs_one_rank(cls, value: str, info: ValidationInfo) -> str:
+        if value == "inline" and info.data.get("procs_per_trial", 1) > 1:
+            raise ValueError(f"inline runs one rank, not {info.data['procs_per_trial']}; use --executor ray")
+        return value
+
+    @property
+    def search_space(self) -> SearchSpace:
+        """The search space itself."""
+        return catalog.load(self.space).SPACE
+
+    @property
+    def trainer(self) -> Trainer:
+        """The trainer of the space's task."""
+        return load_trainer(self.search_space.task)
+
+    @property
+    def objective_direction(self) -> Direction:
+        """The direction, which a valid specification always has."""
+        assert self.direction is not None
+        return self.direction
+
+
+def read_yaml(path: Path) -> Mapping[str, object]:
+    """Read the fields of a specification from a YAML file.
+
+    Raises:
+        InvalidSpecError: the file cannot be read, is no YAML, or is no mapping; the message has the line.
+    """
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidSpecError([f"cannot read the file: {error.strerror}"], str(path)) from error
+    except UnicodeDecodeError as error:
+        raise InvalidSpecError([f"the file is not UTF-8 text: {error.reason}"], str(path)) from error
+    except yaml.YAMLError as error:
+        raise InvalidSpecError([f"not valid YAML: {_one_line(error)}"], str(path)) from error
+    if document is None:
+        return {}
+    if not isinstance(document, dict) or not all(isinstance(key, str) for key in document):
+        raise InvalidSpecError([f"the file holds {_kind(document)}; wanted are `field: value` lines"], str(path))
+    return {key.replace("-", "_"): value for key, value in document.items()}
+
+
+def _trainer(valid: Mapping[str, Any]) -> Trainer | None:
+    """The trainer of the fields that are valid so far; None while the space is not."""
+    return load_trainer(catalog.load(valid["space"]).SPACE.task) if "space" in valid else None
+
+
+def _sentence(details: ErrorDetails) -> str:
+    """One mistake in words: which field, what was given, what is allowed."""
+    place = ".".join(str(part) for part in details["loc"] if part not in ("int", "constrained-int"))
+    place = place.replace("literal['auto'].", "").replace(".literal['auto']", "").replace("_", "-")
+    match details["type"]:
+        case "extra_forbidden":
+            name = str(details["loc"][-1])
+            known = DataSpec.model_fields if len(details["loc"]) > 1 else SearchSpec.model_fields
+            return f"{place}: no such field;{did_you_mean(name, known)} known: {', '.join(known)}"
+        case "missing":
+            return f"{place}: must be given"
+        case "value_error":
+            return f"{place}: {details['msg'].removeprefix('Value error, ')}"
+        case _:
+            return f"{place}: {details['input']!r} is not allowed: {details['msg'].lower()}"
+
+
+def _one_line(error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+    return problem if mark is None else f"{problem} (line {mark.line + 1}, column {mark.column + 1})"
+
+
+def _kind(document: object) -> str:
+    return "a list" if isinstance(document, list) else "plain text" if isinstance(document, str) else repr(document)

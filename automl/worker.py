@@ -1,0 +1,89 @@
+"""One task inside a process: run it, and turn whatever goes wrong into data."""
+
+import socket
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from trainers.config import EvaluateTask, TrainTask
+from trainers.errors import FailureCause, TrialError
+from trainers.reporting import Reporter, TrialResult
+from trainers.trainer import Trainer
+
+if TYPE_CHECKING:
+    from trainers.distributed import Ranks
+
+__all__ = ["Failure", "Outcome", "Task", "describe_failure", "run_task"]
+
+Task: TypeAlias = TrainTask | EvaluateTask
+Outcome: TypeAlias = TrialResult | Mapping[str, float]
+"""What a task gives: a training its result, an evaluation its metrics."""
+
+_PEER_IS_GONE = (
+    "connection closed by peer",
+    "connection reset",
+    "broken pipe",
+    "connection refused",
+    "remote process exited",
+)
+"""What torch's process groups say on a rank whose peer has left: a consequence, not a cause."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why a task ended badly.
+
+    Attributes:
+        cause: the word that is stored on the trial.
+        error: class of the exception.
+        message: its text.
+        traceback: where it happened; empty when the process is gone.
+        rank: the rank it happened on; None when it concerns them all.
+        host: name of that machine.
+        is_follow_up: whether it only tells that another rank is gone.
+    """
+
+    cause: FailureCause
+    error: str
+    message: str
+    traceback: str = ""
+    rank: int | None = None
+    host: str = ""
+    is_follow_up: bool = False
+
+    def __str__(self) -> str:
+        """Return one line: cause, rank, host and message."""
+        place = "" if self.rank is None else f" on rank {self.rank}"
+        host = f" of {self.host}" if self.host else ""
+        return f"{self.cause}{place}{host}: {self.error}: {self.message}"
+
+
+def run_task(task: Task, trainer: Trainer, data: Any, ranks: "Ranks", reporter: Reporter) -> Outcome | Failure:
+    """Train or evaluate; an exception becomes a Failure, so that it crosses every process border."""
+    try:
+        if isinstance(task, EvaluateTask):
+            return trainer.evaluate(task, data, ranks)
+        return trainer.fit(task, data, ranks, reporter)
+    except Exception as error:
+        return describe_failure(error, ranks.rank)
+
+
+def describe_failure(error: Exception, rank: int | None) -> Failure:
+    """Name the cause of an exception: a trainer's own errors know it, anything else is the user's code."""
+    message = str(error) or type(error).__name__
+    is_follow_up = rank is not None and any(sign in message.lower() for sign in _PEER_IS_GONE)
+    cause: FailureCause = "user_error"
+    if isinstance(error, TrialError):
+        cause = error.cause
+    elif is_follow_up:
+        cause = "rank_error"
+    return Failure(
+        cause=cause,
+        error=type(error).__name__,
+        message=message,
+        traceback="".join(traceback.format_exception(error)),
+        rank=rank,
+        host=socket.gethostname(),
+        is_follow_up=is_follow_up,
+    )

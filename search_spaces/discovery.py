@@ -1,0 +1,48 @@
+"""Finds plug-ins without importing them: modules of a package, and what installed packages offer."""
+
+import importlib.util
+import pkgutil
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+__all__ = ["entry_points", "module_names"]
+
+
+def module_names(package: str) -> tuple[str, ...]:
+    """Return the names of a package's modules, sorted, without those that begin with an underscore.
+
+    Only the package itself is imported, so listing plug-ins costs none of what they import.
+
+    Args:
+        package: dotted name, such as `search_spaces.catalog`.
+
+    Raises:
+        ModuleNotFoundError: there is no such package.
+    """
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.submodule_search_locations is None:
+        raise ModuleNotFoundError(f"no package named {package!r}", name=package)
+    modules = pkgutil.iter_modules(spec.submodule_search_locations)
+    return tuple(sorted(module.name for module in modules if not module.name.startswith("_")))
+
+
+def entry_points(group: str) -> "Mapping[str, EntryPoint]":
+    """Return name -> entry point of everything that installed packages offer in a group; nothing is loaded.
+
+    Raises:
+        ValueError: two packages offer different things under one name.
+    """
+    import importlib.metadata  # slow, and only needed here
+
+    found: dict[str, EntryPoint] = {}
+    points = importlib.metadata.entry_points(group=group)
+    for point in sorted(points, key=lambda point: (point.name, point.value)):
+        other = found.setdefault(point.name, point)
+        if other.value != point.value:
+            raise ValueError(
+                f"two installed packages offer {point.name!r} in {group!r}: {other.value} and {point.value}"
+            )
+    return found

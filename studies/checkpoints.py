@@ -1,0 +1,141 @@
+"""Which checkpoint a trial goes on from, and which files are no longer needed.
+
+The database holds paths relative to a root, so that a study and its files can be moved together.
+"""
+
+import hashlib
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+from studies.study import Study
+from studies.trial import CheckpointRecord, Lease, Trial, TrialState
+
+__all__ = ["CheckpointLedger", "best_epoch", "removable"]
+
+_log = logging.getLogger(__name__)
+
+
+def removable(
+    records: Sequence[CheckpointRecord], *, state: TrialState, best_epoch: int | None, is_among_best: bool
+) -> tuple[CheckpointRecord, ...]:
+    """Choose the checkpoints of one trial whose files may go.
+
+    A trial that may go on keeps its last and its best checkpoint. An ended one keeps its best, and only while it is
+    among the study's best trials; a trial that was pruned, failed or beaten keeps none.
+
+    Args:
+        records: the trial's checkpoints, in any order.
+        state: where the trial stands.
+        best_epoch: the epoch with the best objective; None: not known, then the last checkpoint is the best.
+        is_among_best: whether the trial is one of those whose weights the study keeps.
+
+    Returns:
+        The rest of `records`, in their order.
+    """
+    ordered = sorted(records, key=lambda record: (record.epoch, record.attempt))
+    last = ordered[-1:]
+    best = [record for record in ordered if record.epoch == best_epoch][-1:] or last
+    if not state.is_ended:
+        kept = last + best
+    else:
+        kept = best if is_among_best else []
+    return tuple(record for record in records if record not in kept)
+
+
+class CheckpointLedger:
+    """The checkpoints of a study's trials and their files below a root.
+
+    Args:
+        study: holds the ledger.
+        root: the folder below which all paths of the ledger lie; may be another one each time.
+    """
+
+    def __init__(self, study: Study, root: Path) -> None:
+        self._study = study
+        self._root = root
+
+    def path(self, record: CheckpointRecord) -> Path:
+        """Where a checkpoint's file lies on this machine."""
+        return self._root / record.path
+
+    def latest(self, trial: Trial | Lease) -> CheckpointRecord | None:
+        """Find the newest checkpoint whose file is whole.
+
+        Returns:
+            None when there is none: then the trial starts anew. A checkpoint that is missing or damaged is named in the
+            log, and an older one is taken.
+        """
+        records = self._study.checkpoints(trial)
+        for record in records:
+            if self._is_whole(trial, record):
+                return record
+        if records:
+            _log.warning("trial %d has no whole checkpoint below %s and starts anew", trial.number, self._root)
+        return None
+
+    def best(self, trial: Trial) -> CheckpointRecord | None:
+        """Find the checkpoint of the trial's best epoch; None when it is gone or damaged, which the log then names."""
+        epoch = best_epoch(trial, self._study.direction)
+        records = [record for record in self._study.checkpoints(trial) if record.epoch == epoch]
+        return next((record for record in records if self._is_whole(trial, record)), None)
+
+    def remove(self, trial: Trial | Lease, records: Sequence[CheckpointRecord]) -> None:
+        """Delete files and then their rows; a file that is gone already is no error.
+
+        In this order a crash leaves a row without a file, which `latest` passes over, and never a file that nobody
+        knows.
+        """
+        if not records:
+            return
+        for record in records:
+            self.path(record).unlink(missing_ok=True)
+        self._study.forget_checkpoints(trial, records)
+
+    def trim(self, trial: Trial, *, keep_best: int = 1) -> None:
+        """Remove the checkpoints that `removable` names, after a report or the end of a trial.
+
+        The end of a trial may beat others: then theirs go, too.
+
+        Args:
+            trial: as it stands now.
+            keep_best: the weights of how many of the study's best trials are kept.
+        """
+        best = {best.id for best in self._study.best_trials(keep_best)}
+        self._trim_one(trial, is_among_best=trial.id in best)
+        if trial.id in best:
+            holders = self._study.trials_with_checkpoints() - best
+            for beaten in self._study.trials():
+                if beaten.state.is_ended and beaten.id in holders:
+                    self._trim_one(beaten, is_among_best=False)
+
+    def _trim_one(self, trial: Trial, *, is_among_best: bool) -> None:
+        records = removable(
+            self._study.checkpoints(trial),
+            state=trial.state,
+            best_epoch=best_epoch(trial, self._study.direction),
+            is_among_best=is_among_best,
+        )
+        self.remove(trial, records)
+
+    def _is_whole(self, trial: Trial | Lease, record: CheckpointRecord) -> bool:
+        fault = _fault(self.path(record), record)
+        if fault is not None:
+            _log.warning("checkpoint %s of trial %d %s", record.path, trial.number, fault)
+        return fault is None
+
+
+def best_epoch(trial: Trial, direction: str) -> int | None:
+    """The first epoch with the best objective; None before the first report."""
+    sign = -1.0 if direction == "maximize" else 1.0
+    return min(trial.reports, key=lambda epoch: (sign * trial.reports[epoch], epoch), default=None)
+
+
+def _fault(path: Path, record: CheckpointRecord) -> str | None:
+    if not path.is_file():
+        return f"is missing: {path}"
+    if path.stat().st_size != record.size_bytes:
+        return f"has {path.stat().st_size} bytes instead of {record.size_bytes}"
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return None if digest == record.digest else "is damaged: its digest differs from the ledger's"

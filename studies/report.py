@@ -1,0 +1,189 @@
+"""The report of a study: one HTML file that needs no network, no server and no other file."""
+
+import os
+import secrets
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from html import escape
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from studies.figures.snapshot import NotDefined, StudyLike, StudySnapshot, snapshot_of
+from studies.trial import JsonScalar, TrialState
+
+if TYPE_CHECKING:
+    import optuna
+    from plotly.graph_objects import Figure
+
+    from search_spaces.graph import NetworkGraph
+    from search_spaces.space import SearchSpace
+    from studies.figures.gallery import FigureKind
+
+__all__ = ["render_report", "write_report"]
+
+# The page runs its own scripts and fetches nothing at all.
+_POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
+
+_CELL_CAPTION = (
+    "<figcaption><h3>Its cell</h3><p>Nodes are feature maps that add up what enters; "
+    "dashed operations lie on no path and are not built.</p></figcaption>"
+)
+_NO_SCRIPT = '<noscript><p class="note">A script in this page draws the figures; it is switched off.</p></noscript>'
+
+
+def write_report(
+    study: "StudyLike | StudySnapshot | optuna.Study",
+    path: Path | str,
+    *,
+    space: "SearchSpace | None" = None,
+    graph: "Callable[[Mapping[str, JsonScalar]], NetworkGraph | None] | None" = None,
+    metric: str | None = None,
+) -> Path:
+    """Write the report of a study, whatever its trials came to, and return where it is.
+
+    The file is written beside its place and renamed, so that a reader never sees half a page.
+
+    Args:
+        study: a study of ours, a snapshot, or a plain Optuna study with one objective.
+        path: the file; its folder is made.
+        space: gives the parameters' ranges and roles; None: ranges are inferred from the trials.
+        graph: configuration -> graph of its cell, to draw the best one; None, or a None from it: no drawing.
+        metric: what the objective is called; None: as the study's specification says.
+
+    Raises:
+        ValueError: when an Optuna study has several objectives.
+        OSError: when the file cannot be written.
+    """
+    snapshot = snapshot_of(study, metric=metric, distributions=space.distributions() if space is not None else None)
+    roles = {} if space is None else {name: p.role for name, p in space.parameters.items()}
+    target = Path(path).expanduser()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    page = render_report(snapshot, roles=roles, graph=graph)
+    beside = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.part")
+    try:
+        beside.write_text(page, encoding="utf-8")
+        os.replace(beside, target)
+    finally:
+        beside.unlink(missing_ok=True)
+    return target
+
+
+def render_report(
+    snapshot: StudySnapshot,
+    *,
+    roles: Mapping[str, str] | None = None,
+    graph: "Callable[[Mapping[str, JsonScalar]], NetworkGraph | None] | None" = None,
+    written_at: datetime | None = None,
+) -> str:
+    """Return the report as one HTML text.
+
+    Args:
+        snapshot: the study.
+        roles: parameter name -> role, to group the best configuration by.
+        graph: configuration -> graph of its cell.
+        written_at: the time named at the foot of the page; None: now.
+    """
+    from studies.figures import sections
+    from studies.figures.overview import overview_of
+
+    overview = overview_of(snapshot)
+    body = [sections.header(overview), sections.key_numbers(overview), sections.summary(overview)]
+    if snapshot.best is not None:
+        body.append(_best(snapshot, roles or {}, graph))
+    figures, data = _figures(snapshot)
+    body.append(figures)
+    body.append(_tables(snapshot))
+    moment = (written_at or datetime.now(UTC)).astimezone(UTC)
+    body.append(f"<footer>Written {moment:%Y-%m-%d %H:%M} UTC. This page works offline.</footer>")
+    return _page(snapshot.name, "".join(body), data)
+
+
+def _best(
+    snapshot: StudySnapshot,
+    roles: Mapping[str, str],
+    graph: "Callable[[Mapping[str, JsonScalar]], NetworkGraph | None] | None",
+) -> str:
+    from studies.figures import sections
+    from studies.figures.network import network_svg
+
+    best = snapshot.best
+    assert best is not None, "asked only when a trial is complete"
+    table = f'<div class="card">{sections.best_configuration(best, roles)}</div>'
+    drawing = ""
+    drawn = None if graph is None else graph(best.configuration)
+    if drawn is not None:
+        svg = network_svg(drawn, title=f"Cell of trial {best.number}")
+        drawing = f'<figure class="card">{_CELL_CAPTION}<div class="scroll">{svg}</div></figure>'
+    layout = "pair" if drawing else "pair single"
+    return f'<section><h2>Best configuration</h2><div class="{layout}">{table}{drawing}</div></section>'
+
+
+def _figures(snapshot: StudySnapshot) -> tuple[str, str]:
+    """Return the section of all figures, and the JSON object of those that are defined."""
+    from studies.figures.gallery import FIGURES
+
+    cards, data, missing = [], [], []
+    for name, kind in FIGURES.items():
+        try:
+            figure = kind.draw(snapshot)
+        except NotDefined as nothing:
+            missing.append(f"<li>{escape(kind.title)}: not defined ({escape(nothing.reason)}).</li>")
+        else:
+            cards.append(_card(name, kind, figure))
+            data.append(f'"{name}":{_json(figure)}')
+    shown = f'<h2>Figures</h2><div class="figures">{"".join(cards)}</div>' if cards else ""
+    hidden = f'<h2>Figures not shown</h2><ul class="card missing">{"".join(missing)}</ul>' if missing else ""
+    return f"<section>{shown}{hidden}</section>", f"{{{','.join(data)}}}"
+
+
+def _card(name: str, kind: "FigureKind", figure: "Figure") -> str:
+    from studies.figures.style import note_of
+
+    note = note_of(figure)
+    remark = f'<p class="note">{escape(note)}</p>' if note else ""
+    return (
+        f'<figure class="card{" wide" if kind.wide else ""}"><figcaption><h3>{escape(kind.title)}</h3>'
+        f"<p>{escape(kind.explanation)}</p></figcaption>"
+        f'<div class="scroll"><div class="plot" id="figure-{name}" style="height:{int(figure.layout.height)}px"></div>'
+        f"</div>{remark}</figure>"
+    )
+
+
+def _json(figure: "Figure") -> str:
+    """Return strict JSON that cannot end the script element that holds it."""
+    import plotly.io
+
+    text: str = plotly.io.to_json(figure, validate=False, engine="json")
+    return text.replace("<", "\\u003c")
+
+
+def _tables(snapshot: StudySnapshot) -> str:
+    from studies.figures import sections
+    from studies.figures.importance import leading_parameters
+
+    parts = []
+    if snapshot.complete:
+        names = leading_parameters(snapshot, len(snapshot.varied)) or snapshot.parameters
+        parts.append(f'<h2>Best trials</h2><div class="card">{sections.top_trials(snapshot, names)}</div>')
+    if any(trial.state in (TrialState.FAILED, TrialState.INFEASIBLE) for trial in snapshot.trials):
+        parts.append(f'<h2>Failures</h2><div class="card">{sections.failures(snapshot)}</div>')
+    return f"<section>{''.join(parts)}</section>" if parts else ""
+
+
+def _page(name: str, body: str, figures: str) -> str:
+    from plotly.offline import get_plotlyjs
+
+    assets = resources.files("studies.figures").joinpath("page")
+    style = assets.joinpath("page.css").read_text(encoding="utf-8")
+    script = assets.joinpath("page.js").read_text(encoding="utf-8")
+    library = "" if figures == "{}" else f"<script>{get_plotlyjs()}</script>"
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        f'<title>{escape(name)}: study report</title><link rel="icon" href="data:,"><style>{style}</style></head>'
+        f"<body><main>{body}</main>{_NO_SCRIPT}"
+        f'<script type="application/json" id="figures">{figures}</script>'
+        f"{library}<script>{script}</script></body></html>"
+    )

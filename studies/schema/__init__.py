@@ -1,0 +1,1 @@
+"""The tables of the shared database, and the migrations that make ours."""

@@ -1,0 +1,160 @@
+"""All trials of a study in memory: reads a trial until it has ended, and never again.
+
+The number of statements is the same for ten trials and for ten thousand.
+"""
+
+import threading
+from collections import defaultdict
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, Table, or_, select
+
+from studies.json_text import from_json
+from studies.schema import optuna_tables as optuna
+from studies.schema.tables import automl_trials
+from studies.transactions import Transactions
+from studies.trial import JsonScalar, Trial, TrialState
+from studies.trial_rows import state_of
+
+__all__ = ["Snapshot", "read_trials"]
+
+_NOT_FINITE = {"INF_POS": float("inf"), "INF_NEG": float("-inf"), "NAN": float("nan")}
+_NEVER_READ = -1
+
+
+class Snapshot:
+    """The trials of one study, as they were when `refreshed` was last called; safe for threads."""
+
+    def __init__(self, transactions: Transactions, study_id: int) -> None:
+        self._transactions = transactions
+        self._study_id = study_id
+        self._lock = threading.Lock()
+        self._trials: dict[int, Trial] = {}
+        self._last_id = _NEVER_READ
+
+    def refreshed(self) -> tuple[Trial, ...]:
+        """Read new and unfinished trials and return all of them, in order of their numbers."""
+        with self._lock:
+            for trial in self._transactions.read(self._read_changed):
+                self._trials[trial.number] = trial
+                self._last_id = max(self._last_id, trial.id)
+            return tuple(self._trials[number] for number in sorted(self._trials))
+
+    def _read_changed(self, connection: Connection) -> list[Trial]:
+        # A study's trials are inserted under a lock on its row, so that no smaller key appears later.
+        trials = optuna.trials.c
+        unfinished = [trial.id for trial in self._trials.values() if not trial.state.is_ended]
+        changed = (trials.study_id == self._study_id) & or_(
+            trials.trial_id > self._last_id, trials.trial_id.in_(unfinished)
+        )
+        return read_trials(connection, changed)
+
+
+def read_trials(connection: Connection, which: ColumnElement[bool]) -> list[Trial]:
+    """Read trials by a condition on the columns of Optuna's `trials`; six statements."""
+    own = automl_trials.c
+    rows = connection.execute(
+        select(optuna.trials, own.configuration, own.attempt, own.owner, own.infeasible)
+        .select_from(optuna.trials.outerjoin(automl_trials, own.trial_id == optuna.trials.c.trial_id))
+        .where(which)
+        .order_by(optuna.trials.c.trial_id)
+    ).all()
+    foreign = which & own.trial_id.is_(None)
+    configurations = _foreign_configurations(connection, foreign)
+    values = _values(connection, which)
+    reports = _reports(connection, which)
+    attributes = _rows_of(connection, optuna.trial_user_attributes, which)
+    return [
+        _trial(
+            row,
+            from_json(row.configuration) if row.configuration is not None else configurations.get(row.trial_id, {}),
+            values.get(row.trial_id),
+            reports[row.trial_id],
+            {attribute.key: from_json(attribute.value_json) for attribute in attributes[row.trial_id]},
+        )
+        for row in rows
+    ]
+
+
+def _trial(
+    row: Row[Any],
+    configuration: Mapping[str, JsonScalar],
+    value: float | None,
+    reports: Mapping[int, float],
+    attributes: dict[str, Any],
+) -> Trial:
+    state = state_of(row.state, row.attempt, row.infeasible)
+    return Trial(
+        id=row.trial_id,
+        number=row.number,
+        state=state,
+        configuration=configuration,
+        reports=reports,
+        value=value if state is TrialState.COMPLETE else None,
+        cause=attributes.pop("cause", None),
+        attempt=row.attempt or 0,
+        owner=row.owner,
+        started_at=_utc(row.datetime_start),
+        ended_at=_utc(row.datetime_complete),
+        attributes=attributes,
+    )
+
+
+def _rows_of(connection: Connection, table: Table, which: ColumnElement[bool]) -> defaultdict[int, list[Row[Any]]]:
+    """Read the rows of a child table for the trials that are wanted: trial key -> rows in order of insertion."""
+    own = automl_trials
+    joined = table.join(optuna.trials, optuna.trials.c.trial_id == table.c.trial_id)
+    query = (
+        select(table)
+        .select_from(joined.outerjoin(own, own.c.trial_id == optuna.trials.c.trial_id))
+        .where(which)
+        .order_by(*table.primary_key.columns)
+    )
+    rows: defaultdict[int, list[Row[Any]]] = defaultdict(list)
+    for row in connection.execute(query):
+        rows[row.trial_id].append(row)
+    return rows
+
+
+def _values(connection: Connection, which: ColumnElement[bool]) -> dict[int, float]:
+    rows = _rows_of(connection, optuna.trial_values, which)
+    return {trial_id: _number(first.value, first.value_type) for trial_id, (first, *_) in rows.items()}
+
+
+def _reports(connection: Connection, which: ColumnElement[bool]) -> defaultdict[int, dict[int, float]]:
+    reports: defaultdict[int, dict[int, float]] = defaultdict(dict)
+    for trial_id, rows in _rows_of(connection, optuna.intermediate_values, which).items():
+        for row in sorted(rows, key=lambda row: row.step):
+            reports[trial_id][row.step] = _number(row.intermediate_value, row.intermediate_value_type)
+    return reports
+
+
+def _foreign_configurations(connection: Connection, foreign: ColumnElement[bool]) -> dict[int, dict[str, JsonScalar]]:
+    """Configurations of trials that plain Optuna made: what it was asked to enqueue, then what it suggested."""
+    is_enqueued = optuna.trial_system_attributes.c.key == "fixed_params"
+    found: dict[int, dict[str, JsonScalar]] = {
+        trial_id: from_json(only.value_json)
+        for trial_id, (only,) in _rows_of(connection, optuna.trial_system_attributes, foreign & is_enqueued).items()
+    }
+    for trial_id, rows in _rows_of(connection, optuna.trial_params, foreign).items():
+        found[trial_id] = {row.param_name: _external(row.distribution_json, row.param_value) for row in rows}
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _external(distribution_json: str, internal_value: float) -> JsonScalar:
+    from optuna.distributions import json_to_distribution
+
+    value: JsonScalar = json_to_distribution(distribution_json).to_external_repr(internal_value)
+    return value
+
+
+def _number(value: float | None, kind: str) -> float:
+    return _NOT_FINITE[kind] if value is None else value
+
+
+def _utc(time: datetime | None) -> datetime | None:
+    return time.replace(tzinfo=UTC) if time is not None else None

@@ -1,0 +1,98 @@
+"""What every sampler owes; a test class inherits this and gives the sampler's name."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from automl.registry import sampler_class
+from automl.samplers.base import Sampler
+from search_spaces.configuration import Configuration
+from search_spaces.parameters import Categorical, Float, Integer
+from search_spaces.space import SearchSpace
+from studies.trial import Trial, TrialState
+from tests.helpers.trials import make_trial
+
+__all__ = ["MIXED_SPACE", "SamplerContract", "history"]
+
+MIXED_SPACE = SearchSpace(
+    "mixed",
+    {
+        "learning_rate": Float(low=1e-5, high=1e-1, log=True),
+        "momentum": Float(low=0.0, high=0.9, step=0.1),
+        "layers": Integer(low=1, high=8),
+        "width": Integer(low=8, high=512, log=True),
+        "operation": Categorical(choices=("conv", "pool", None, True, 3), role="architecture"),
+        "only": Categorical(choices=("one",), role="architecture"),
+    },
+)
+
+
+def history(count: int, states: Sequence[TrialState] = (TrialState.COMPLETE,)) -> list[Trial]:
+    rng = np.random.default_rng(1)
+    trials = []
+    for number in range(count):
+        state = states[number % len(states)]
+        value = float(rng.random())
+        trials.append(
+            make_trial(
+                number,
+                MIXED_SPACE.sample(rng),
+                state=state,
+                value=value if state is TrialState.COMPLETE else None,
+                reports=[value] if state in (TrialState.COMPLETE, TrialState.PRUNED) else [],
+                cause="oom" if state is TrialState.FAILED else None,
+            )
+        )
+    return trials
+
+
+class SamplerContract:
+    """Laws for a sampler on every kind of history."""
+
+    name: str
+
+    @pytest.fixture(params=["maximize", "minimize"])
+    def sampler(self, request: pytest.FixtureRequest) -> Sampler:
+        return sampler_class(self.name)(request.param)
+
+    @pytest.mark.parametrize(
+        "trials",
+        [
+            history(0),
+            history(1),
+            history(40),
+            history(40, list(TrialState)),
+            history(15, [TrialState.FAILED]),
+            history(15, [TrialState.INFEASIBLE]),
+            history(15, [TrialState.PRUNED]),
+            history(15, [TrialState.RUNNING]),
+        ],
+        ids=["empty", "one", "complete", "every-state", "failed", "infeasible", "pruned", "running"],
+    )
+    def test_suggestion_is_valid_and_repeatable(self, sampler: Sampler, trials: list[Trial]) -> None:
+        first, again = (sampler.suggest(MIXED_SPACE, trials, np.random.default_rng(7)) for _ in range(2))
+        assert isinstance(first, Configuration)
+        assert MIXED_SPACE.validate(first) == first
+        assert first == again
+
+    def test_equal_values_are_no_obstacle(self, sampler: Sampler) -> None:
+        trials = [
+            make_trial(number, MIXED_SPACE.sample(np.random.default_rng(number)), value=1.0) for number in range(20)
+        ]
+        MIXED_SPACE.validate(sampler.suggest(MIXED_SPACE, trials, np.random.default_rng(0)))
+
+    def test_different_generators_explore(self, sampler: Sampler) -> None:
+        suggestions = {sampler.suggest(MIXED_SPACE, [], np.random.default_rng(seed)) for seed in range(10)}
+        assert len(suggestions) == 10
+
+    def test_arguments_stay_as_they_are(self, sampler: Sampler) -> None:
+        trials = history(20)
+        before = [(trial.number, dict(trial.configuration), trial.value) for trial in trials]
+        sampler.suggest(MIXED_SPACE, trials, np.random.default_rng(0))
+        assert before == [(trial.number, dict(trial.configuration), trial.value) for trial in trials]
+
+    def test_trials_of_an_older_space_are_no_obstacle(self, sampler: Sampler) -> None:
+        old = make_trial(0, {"gone": 1.0}, value=0.5)
+        wide = make_trial(1, MIXED_SPACE.sample(np.random.default_rng(0)).replace(layers=99), value=0.5)
+        MIXED_SPACE.validate(sampler.suggest(MIXED_SPACE, [old, wide, *history(20)[2:]], np.random.default_rng(0)))

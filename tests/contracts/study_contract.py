@@ -1,0 +1,701 @@
+"""What every database of studies must do: subclass `StudyContract` and give it the address of an empty one."""
+
+import math
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import optuna
+import pytest
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from sqlalchemy import event
+
+from studies.errors import (
+    BudgetSpentError,
+    DirectionMismatchError,
+    IncompatibleDistributionError,
+    InvalidNameError,
+    LeaseLostError,
+    NotClaimableError,
+    NumberTakenError,
+    StudyNotFoundError,
+    TrialNotFoundError,
+)
+from studies.identity import process_identity
+from studies.storage import Storage
+from studies.study import Study
+from studies.trial import CheckpointRecord, JsonScalar, Lease, TrialState
+
+SPACE: Mapping[str, BaseDistribution] = {
+    "learning_rate": FloatDistribution(1e-320, 1.0, log=True),
+    "width": IntDistribution(1, 2**60),
+    "operation": CategoricalDistribution(["conv3", "skip", None, True, 0.5]),
+    "depth": IntDistribution(1, 8),
+}
+CONFIGURATION: Mapping[str, JsonScalar] = {
+    "learning_rate": 0.1234567890123456,
+    "width": 2**53 + 1,
+    "operation": None,
+}
+ELSEWHERE = "other-machine/00000000-0000-0000-0000-000000000000/1/1/1"
+FORK = multiprocessing.get_context("fork")
+
+
+def begin(study: Study, *, owner: str = ELSEWHERE, ttl_s: float = 60.0, budget: int | None = None) -> Lease:
+    number = len(study.trials())
+    return study.create_trial(number, CONFIGURATION, SPACE, owner=owner, ttl_s=ttl_s, budget=budget)
+
+
+def complete(study: Study, value: float) -> Lease:
+    lease = begin(study)
+    study.report(lease, 1, value)
+    study.tell(lease, TrialState.COMPLETE, value=value)
+    return lease
+
+
+def claim_places(study: Study, budget: int) -> list[int]:
+    """Create trials until the budget is spent; the numbers that were ours."""
+    mine: list[int] = []
+    while True:
+        try:
+            mine.append(begin(study, budget=budget).number)
+        except NumberTakenError:
+            continue
+        except BudgetSpentError:
+            return mine
+
+
+def claim_places_of(url: str, budget: int) -> list[int]:
+    with Storage(url) as storage:
+        return claim_places(storage.create_study("shared", direction="minimize"), budget)
+
+
+def create_and_count(url: str, name: str) -> tuple[int, int]:
+    with Storage(url) as storage:
+        return storage.create_study(name, direction="minimize").id, len(storage.studies())
+
+
+@contextmanager
+def counted(storage: Storage) -> Iterator[list[str]]:
+    """Collect the statements, and `COMMIT` for each transaction."""
+    seen: list[str] = []
+
+    def statement(connection: Any, cursor: Any, text: str, *others: Any) -> None:
+        if not text.startswith("BEGIN"):
+            seen.append(text)
+
+    def commit(connection: Any) -> None:
+        seen.append("COMMIT")
+
+    event.listen(storage.engine, "before_cursor_execute", statement)
+    event.listen(storage.engine, "commit", commit)
+    try:
+        yield seen
+    finally:
+        event.remove(storage.engine, "before_cursor_execute", statement)
+        event.remove(storage.engine, "commit", commit)
+
+
+class StudyContract:
+    """Laws of `Storage` and `Study`, the same on every kind of database."""
+
+    @pytest.fixture
+    def url(self) -> str:
+        raise NotImplementedError
+
+    @pytest.fixture
+    def storage(self, url: str) -> Iterator[Storage]:
+        with Storage(url) as storage:
+            yield storage
+
+    @pytest.fixture
+    def study(self, storage: Storage) -> Study:
+        return storage.create_study("study", direction="maximize", specification={"space": "toy", "trials": 4})
+
+    # Studies
+
+    def test_create_study_twice_gives_the_same_study_and_keeps_its_specification(self, storage: Storage) -> None:
+        first = storage.create_study("a/b é😀'; drop table studies;--", direction="minimize", specification={"seed": 1})
+        again = storage.create_study(first.name, direction="minimize", specification={"seed": 2})
+        assert (again.id, again.name, again.specification) == (first.id, first.name, {"seed": 1})
+        again.update_specification({"seed": 3})
+        assert storage.open_study(first.name).specification == {"seed": 3}
+
+    def test_create_study_with_other_direction_names_both(self, storage: Storage, study: Study) -> None:
+        with pytest.raises(DirectionMismatchError, match="'maximize'.*'minimize'"):
+            storage.create_study("study", direction="minimize")
+
+    @pytest.mark.parametrize("name", ["", "x" * 513, "tab\there", "\x00"])
+    def test_create_study_with_a_name_that_does_not_fit_is_refused(self, storage: Storage, name: str) -> None:
+        with pytest.raises(InvalidNameError, match="512"):
+            storage.create_study(name, direction="minimize")
+
+    def test_names_of_512_characters_fit(self, storage: Storage) -> None:
+        study = storage.create_study("é" * 512, direction="minimize")
+        study.set_attribute("k" * 512, "x" * 100_000)
+        assert storage.open_study("é" * 512).attributes == {"k" * 512: "x" * 100_000}
+
+    def test_open_study_that_is_missing_names_the_nearest(self, storage: Storage, study: Study) -> None:
+        with pytest.raises(StudyNotFoundError, match=r"no study 'stuby' .* did you mean 'study'\? existing: study"):
+            storage.open_study("stuby")
+
+    def test_open_study_in_an_empty_database_finds_nothing(self, storage: Storage) -> None:
+        assert storage.studies() == ()
+        with pytest.raises(StudyNotFoundError, match="there is no study in it yet"):
+            storage.open_study("study")
+
+    def test_attributes_are_what_was_set_last(self, study: Study) -> None:
+        study.set_attribute("test", {"accuracy": 0.5})
+        study.set_attribute("test", {"accuracy": 0.75})
+        assert study.attributes == {"test": {"accuracy": 0.75}}
+        assert study.as_optuna().user_attrs == {"test": {"accuracy": 0.75}}
+
+    def test_delete_study_leaves_the_others(self, storage: Storage, study: Study) -> None:
+        lease = complete(storage.create_study("other", direction="minimize"), 1.0)
+        doomed = begin(study)
+        study.report(doomed, 1, 0.5, {"loss": 1.0}, _record("a.pt", 1))
+        storage.delete_study("study")
+        assert [summary.name for summary in storage.studies()] == ["other"]
+        assert storage.open_study("other").trials()[0].id == lease.trial_id
+        with pytest.raises(LeaseLostError, match="deleted"):
+            study.report(doomed, 2, 0.5)
+
+    def test_studies_sums_up_each(self, storage: Storage, study: Study) -> None:
+        storage.create_study("empty", direction="minimize")
+        for value in (0.25, 0.75, 0.5):
+            complete(study, value)
+        pruned = begin(study)
+        study.report(pruned, 1, 0.99)
+        study.tell(pruned, TrialState.PRUNED)
+        first, second = storage.studies()
+        assert (first.name, first.direction, first.best_value) == ("study", "maximize", 0.75)
+        assert (first.counts[TrialState.COMPLETE], first.counts[TrialState.PRUNED]) == (3, 1)
+        assert first.last_activity == study.trials()[-1].ended_at
+        assert (second.name, second.best_value, second.last_activity) == ("empty", None, None)
+        assert sum(second.counts.values()) == 0
+
+    # The life of a trial
+
+    def test_life_of_a_trial(self, study: Study) -> None:
+        lease = begin(study)
+        (trial,) = study.trials()
+        assert (trial.number, trial.state, trial.attempt, trial.owner) == (0, TrialState.RUNNING, 1, ELSEWHERE)
+        assert trial.started_at is not None
+        assert trial.started_at.utcoffset() is not None
+        study.report(lease, 1, 0.25, {"loss": 2.0, "accuracy": 0.25})
+        study.report(lease, 2, 0.5, {"loss": math.inf, "accuracy": 0.5})
+        study.tell(lease, TrialState.COMPLETE, value=0.5, attributes={"precision": "fp32", "parameters": 7})
+        (trial,) = study.trials()
+        assert (trial.state, trial.value, trial.owner) == (TrialState.COMPLETE, 0.5, None)
+        assert trial.reports == {1: 0.25, 2: 0.5}
+        assert trial.last_epoch == 2
+        assert trial.attributes == {"precision": "fp32", "parameters": 7}
+        assert trial.ended_at is not None
+        assert trial.ended_at >= trial.started_at
+        assert study.reports(trial) == {1: {"loss": 2.0, "accuracy": 0.25}, 2: {"loss": math.inf, "accuracy": 0.5}}
+
+    @pytest.mark.parametrize(
+        "configuration",
+        [CONFIGURATION, {"learning_rate": 1e-300}, {"operation": True}, {"operation": 0.5}, {"width": 2**60}, {}],
+    )
+    def test_configuration_comes_back_bit_for_bit(self, study: Study, configuration: dict[str, JsonScalar]) -> None:
+        study.create_trial(0, configuration, SPACE, owner=ELSEWHERE)
+        (trial,) = study.trials()
+        assert trial.configuration == configuration
+        assert [type(value) for value in trial.configuration.values()] == [type(v) for v in configuration.values()]
+
+    def test_largest_float_comes_back_bit_for_bit(self, study: Study) -> None:
+        largest = 1.7976931348623157e308
+        lease = study.create_trial(0, {"x": largest}, {"x": FloatDistribution(0.0, largest)}, owner=ELSEWHERE)
+        study.report(lease, 1, -largest)
+        study.tell(lease, TrialState.COMPLETE, value=largest)
+        assert (study.trials()[0].value, study.trials()[0].reports) == (largest, {1: -largest})
+        assert study.as_optuna().best_value == largest
+
+    def test_wrong_configuration_lists_every_mistake(self, study: Study) -> None:
+        wrong: dict[str, JsonScalar] = {"learning_rates": 0.1, "width": 0, "operation": "conv5", "depth": 3}
+        with pytest.raises(ValueError, match="did you mean 'learning_rate'.*width=0.*operation='conv5'") as error:
+            study.create_trial(0, wrong, SPACE, owner=ELSEWHERE)
+        assert "depth" not in str(error.value)
+        assert study.trials() == ()
+
+    def test_failed_trial_tells_its_cause(self, study: Study) -> None:
+        study.tell(begin(study), TrialState.FAILED, cause="oom", attributes={"error": "out of memory"})
+        (trial,) = study.trials()
+        assert (trial.state, trial.cause, trial.value) == (TrialState.FAILED, "oom", None)
+        assert trial.attributes == {"error": "out of memory"}
+
+    def test_infeasible_trial_takes_a_number_and_no_place(self, study: Study) -> None:
+        study.add_infeasible(0, CONFIGURATION, SPACE, "needs 9 GiB, allowed are 8")
+        assert begin(study, budget=1).number == 1
+        first = study.trials()[0]
+        assert (first.state, first.cause) == (TrialState.INFEASIBLE, "infeasible")
+        assert first.attributes == {"error": "needs 9 GiB, allowed are 8"}
+        frozen = study.as_optuna().trials[0]
+        assert frozen.state is optuna.trial.TrialState.FAIL
+        assert all(value > 0 for value in frozen.constraints.values())
+        assert frozen.constraints
+
+    def test_best_trial_is_the_best_complete_one(self, storage: Storage) -> None:
+        study = storage.create_study("down", direction="minimize")
+        complete(study, 0.5)
+        for value in (0.3, 0.3, 0.3, 0.3):
+            pruned = begin(study)
+            study.report(pruned, 1, value)
+            study.tell(pruned, TrialState.PRUNED)
+        best = study.best_trial()
+        assert best is not None
+        assert (best.number, best.value) == (0, 0.5)
+        assert study.best_trial(2) is None
+
+    def test_best_trials_of_equal_value_come_in_order_of_their_numbers(self, study: Study) -> None:
+        for value in (0.5, 0.75, 0.75, 0.25):
+            complete(study, value)
+        assert [trial.number for trial in study.best_trials(3)] == [1, 2, 0]
+        second = study.best_trial(2)
+        assert second is not None
+        assert second.number == 2
+
+    def test_trials_are_filtered_by_state(self, study: Study) -> None:
+        complete(study, 0.5)
+        begin(study)
+        assert [trial.number for trial in study.trials([TrialState.RUNNING])] == [1]
+        assert study.counts()[TrialState.RUNNING] == 1
+
+    @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, "0.3", None, True])
+    def test_objective_that_is_no_finite_number_is_refused(self, study: Study, value: Any) -> None:
+        lease = begin(study)
+        with pytest.raises(ValueError, match="not a finite number"):
+            study.report(lease, 1, value)
+        with pytest.raises(ValueError, match=r"not a finite number|exactly a complete trial has a value"):
+            study.tell(lease, TrialState.COMPLETE, value=value)
+        assert study.trials()[0].state is TrialState.RUNNING
+
+    @pytest.mark.parametrize("epoch", [0, -1, 1.5, True])
+    def test_epoch_that_is_no_whole_number_from_1_is_refused(self, study: Study, epoch: Any) -> None:
+        with pytest.raises(ValueError, match="not a whole number from 1"):
+            study.report(begin(study), epoch, 0.5)
+
+    @pytest.mark.parametrize(
+        ("state", "arguments"),
+        [
+            (TrialState.COMPLETE, {}),
+            (TrialState.PRUNED, {"value": 0.5}),
+            (TrialState.FAILED, {}),
+            (TrialState.PRUNED, {"cause": "oom"}),
+            (TrialState.RUNNING, {}),
+            (TrialState.PAUSED, {}),
+            (TrialState.QUEUED, {}),
+            (TrialState.INFEASIBLE, {"cause": "infeasible"}),
+            (TrialState.FAILED, {"cause": "oom", "attributes": {"cause": "other"}}),
+            (TrialState.FAILED, {"cause": "oom", "attributes": {"loss": math.nan}}),
+        ],
+    )
+    def test_tell_that_does_not_fit_is_refused(
+        self, study: Study, state: TrialState, arguments: dict[str, Any]
+    ) -> None:
+        lease = begin(study)
+        with pytest.raises(ValueError, match=r"trial|attribute"):
+            study.tell(lease, state, **arguments)
+        assert study.trials()[0].state is TrialState.RUNNING
+
+    def test_ended_trial_never_changes(self, study: Study) -> None:
+        lease = complete(study, 0.5)
+        for late in (
+            lambda: study.report(lease, 2, 0.75),
+            lambda: study.tell(lease, TrialState.COMPLETE, value=0.75),
+            lambda: study.tell(lease, TrialState.FAILED, cause="lost"),
+            lambda: study.pause(lease),
+            lambda: study.release(lease),
+        ):
+            with pytest.raises(LeaseLostError, match="the trial is complete"):
+                late()
+        assert (study.trials()[0].value, study.trials()[0].reports) == (0.5, {1: 0.5})
+        assert study.renew([lease]) == (lease,)
+
+    def test_changed_kind_of_parameter_is_refused_and_a_wider_range_is_not(
+        self, storage: Storage, study: Study
+    ) -> None:
+        begin(study)
+        study.create_trial(1, {"depth": 9}, {"depth": IntDistribution(1, 9)}, owner=ELSEWHERE)
+        other = storage.open_study("study")
+        changed = {"depth": FloatDistribution(1, 8), "operation": CategoricalDistribution(["conv3", "avg"])}
+        with pytest.raises(IncompatibleDistributionError, match="new study") as error:
+            other.create_trial(2, {"depth": 2.0, "operation": "avg"}, changed, owner=ELSEWHERE)
+        assert all(name in str(error.value) for name in changed)
+        assert len(study.trials()) == 2
+
+    # The budget
+
+    def test_budget_counts_ended_and_paused_trials(self, study: Study) -> None:
+        complete(study, 0.5)
+        study.pause(begin(study))
+        study.tell(begin(study), TrialState.FAILED, cause="oom")
+        with pytest.raises(BudgetSpentError, match="3 of 3"):
+            begin(study, budget=3)
+        assert begin(study, budget=4).number == 3
+
+    def test_number_that_is_taken_is_refused(self, study: Study) -> None:
+        begin(study)
+        for number in (0, 2):
+            with pytest.raises(NumberTakenError, match="the next number is 1"):
+                study.create_trial(number, CONFIGURATION, SPACE, owner=ELSEWHERE)
+            with pytest.raises(NumberTakenError):
+                study.add_infeasible(number, CONFIGURATION, SPACE, "too big")
+
+    def test_budget_is_exact_with_8_threads(self, storage: Storage, study: Study) -> None:
+        with ThreadPoolExecutor(8) as threads:
+            claims = list(threads.map(lambda _: claim_places(storage.open_study("study"), 24), range(8)))
+        assert sorted(number for claim in claims for number in claim) == list(range(24))
+        assert [trial.number for trial in study.trials()] == list(range(24))
+
+    def test_budget_is_exact_with_4_processes_on_a_new_database(self, url: str, storage: Storage) -> None:
+        with ProcessPoolExecutor(4, mp_context=FORK) as processes:
+            claims = list(processes.map(claim_places_of, [url] * 4, [20] * 4))
+        assert sorted(number for claim in claims for number in claim) == list(range(20))
+        assert [trial.number for trial in storage.open_study("shared").trials()] == list(range(20))
+
+    def test_processes_that_meet_a_new_database_make_it_once(self, url: str) -> None:
+        with ProcessPoolExecutor(4, mp_context=FORK) as processes:
+            same = list(processes.map(create_and_count, [url] * 4, ["same"] * 4))
+            apart = list(processes.map(create_and_count, [url] * 4, ["a", "b", "c", "d"]))
+        assert len({study_id for study_id, _ in same}) == 1
+        assert len({study_id for study_id, _ in apart}) == 4
+
+    # Leases
+
+    def test_running_trial_of_a_living_owner_is_not_claimable(self, study: Study) -> None:
+        lease = begin(study, owner=process_identity())
+        assert study.claimable() == ()
+        with pytest.raises(NotClaimableError, match=f"{process_identity()} holds it for another"):
+            study.claim(lease.trial_id, owner=ELSEWHERE)
+
+    def test_owner_that_was_replaced_is_refused(self, study: Study) -> None:
+        old = begin(study, ttl_s=0.0)
+        study.report(old, 1, 0.25)
+        assert [trial.id for trial in study.claimable()] == [old.trial_id]
+        new = study.claim(old.trial_id, owner=process_identity())
+        assert (new.trial_id, new.number, new.attempt) == (old.trial_id, 0, 2)
+        for late in (
+            lambda: study.report(old, 2, 0.5),
+            lambda: study.tell(old, TrialState.COMPLETE, value=0.5),
+            lambda: study.pause(old),
+            lambda: study.release(old),
+        ):
+            with pytest.raises(LeaseLostError, match="works on it in attempt 2"):
+                late()
+        assert study.renew([old, new]) == (old,)
+        study.report(new, 2, 0.75)
+        study.tell(new, TrialState.COMPLETE, value=0.75)
+        (trial,) = study.trials()
+        assert (trial.value, trial.reports, trial.attempt) == (0.75, {1: 0.25, 2: 0.75}, 2)
+
+    def test_owner_that_comes_back_before_anyone_noticed_goes_on(self, study: Study) -> None:
+        lease = begin(study, ttl_s=0.0)
+        study.report(lease, 1, 0.25)
+        assert study.renew([lease], ttl_s=60.0) == ()
+        assert study.claimable() == ()
+
+    def test_released_trial_is_claimable_at_once(self, study: Study) -> None:
+        lease = begin(study)
+        study.release(lease)
+        assert study.claim(lease.trial_id, owner=ELSEWHERE).attempt == 2
+
+    def test_paused_trial_goes_on_elsewhere(self, study: Study) -> None:
+        lease = begin(study)
+        started_at = study.trials()[0].started_at
+        study.report(lease, 1, 0.25)
+        study.pause(lease)
+        (trial,) = study.trials()
+        assert (trial.state, trial.owner, trial.reports) == (TrialState.PAUSED, None, {1: 0.25})
+        assert study.claimable() == (trial,)
+        with pytest.raises(LeaseLostError, match="the trial is paused"):
+            study.report(lease, 2, 0.5)
+        again = study.claim(trial.id, owner=process_identity())
+        assert (again.attempt, study.trials()[0].state) == (2, TrialState.RUNNING)
+        assert study.trials()[0].started_at == started_at
+        with pytest.raises(NotClaimableError):
+            study.claim(trial.id, owner=ELSEWHERE)
+
+    def test_of_8_threads_that_claim_at_once_one_succeeds(self, storage: Storage, study: Study) -> None:
+        lease = begin(study)
+        study.pause(lease)
+        barrier = threading.Barrier(8)
+
+        def claim(_: int) -> int:
+            barrier.wait()
+            try:
+                return storage.open_study("study").claim(lease.trial_id, owner=process_identity()).attempt
+            except NotClaimableError:
+                return 0
+
+        with ThreadPoolExecutor(8) as threads:
+            assert sorted(threads.map(claim, range(8))) == [0] * 7 + [2]
+
+    def test_trial_of_a_killed_process_is_claimable_at_once(self, url: str, study: Study) -> None:
+        ready = FORK.Event()
+        owner = FORK.Process(target=_own_until_killed, args=(url, ready))
+        owner.start()
+        assert ready.wait(20.0)
+        assert owner.pid is not None
+        assert study.claimable() == ()
+        os.kill(owner.pid, signal.SIGKILL)
+        owner.join(20.0)
+        (trial,) = study.claimable()
+        assert study.claim(trial.id, owner=process_identity()).attempt == 2
+
+    def test_only_trials_of_this_study_are_claimable(self, storage: Storage, study: Study) -> None:
+        other = begin(storage.create_study("other", direction="minimize"), ttl_s=0.0)
+        assert study.claimable() == ()
+        with pytest.raises(TrialNotFoundError):
+            study.claim(other.trial_id, owner=ELSEWHERE)
+        with pytest.raises(LeaseLostError):
+            study.report(other, 1, 0.5)
+
+    def test_epoch_that_is_trained_again_has_one_value(self, study: Study) -> None:
+        old = begin(study)
+        for epoch, value in ((1, 0.1), (2, 0.2), (3, 0.3), (4, 0.4)):
+            study.report(old, epoch, value, {"accuracy": value})
+        study.pause(old)
+        new = study.claim(old.trial_id, owner=ELSEWHERE)
+        study.report(new, 2, 0.25, {"accuracy": 0.25})
+        (trial,) = study.trials()
+        assert trial.reports == {1: 0.1, 2: 0.25}
+        assert study.reports(trial) == {1: {"accuracy": 0.1}, 2: {"accuracy": 0.25}}
+        study.report(new, 3, 0.35)
+        study.report(new, 3, 0.36)
+        study.tell(new, TrialState.PRUNED)
+        assert study.trials()[0].reports == {1: 0.1, 2: 0.25, 3: 0.36}
+        assert study.as_optuna().trials[0].value == 0.36
+
+    # The queue
+
+    def test_queued_trial_takes_its_place_when_it_is_started(self, study: Study) -> None:
+        queued = study.enqueue(CONFIGURATION, SPACE)
+        (trial,) = study.trials()
+        assert (trial.id, trial.state, trial.configuration) == (queued, TrialState.QUEUED, CONFIGURATION)
+        assert trial.started_at is None
+        assert study.claimable() == ()
+        with pytest.raises(NotClaimableError, match="start it instead"):
+            study.claim(queued, owner=ELSEWHERE)
+        assert begin(study, budget=1).number == 1
+        with pytest.raises(BudgetSpentError):
+            study.start_queued(queued, owner=ELSEWHERE, budget=1)
+        lease = study.start_queued(queued, owner=ELSEWHERE, budget=2)
+        assert (lease.number, lease.attempt) == (0, 1)
+        assert study.trials()[0].state is TrialState.RUNNING
+        assert study.trials()[0].started_at is not None
+        with pytest.raises(NotClaimableError, match="it is running"):
+            study.start_queued(queued, owner=ELSEWHERE)
+
+    def test_enqueue_refuses_what_does_not_fit(self, study: Study) -> None:
+        for wrong in ({"depth": 9}, {"dept": 3}):
+            with pytest.raises(ValueError, match="depth"):
+                study.enqueue(wrong, SPACE)
+        assert study.trials() == ()
+
+    # Optuna on the same database
+
+    def test_optuna_sees_every_trial(self, study: Study) -> None:
+        complete(study, 0.5)
+        pruned = begin(study)
+        study.report(pruned, 1, 0.25)
+        study.report(pruned, 3, 0.75)
+        study.tell(pruned, TrialState.PRUNED, attributes={"parameters": 7})
+        study.tell(begin(study), TrialState.FAILED, cause="oom")
+        begin(study)
+        study.pause(begin(study))
+        study.enqueue(CONFIGURATION, SPACE)
+        frozen = study.as_optuna().trials
+        state = optuna.trial.TrialState
+        assert [trial.state for trial in frozen] == [
+            *(state.COMPLETE, state.PRUNED, state.FAIL, state.RUNNING, state.WAITING, state.WAITING)
+        ]
+        assert [trial.number for trial in frozen] == list(range(6))
+        assert [trial.value for trial in frozen] == [0.5, 0.75, None, None, None, None]
+        for trial in frozen:
+            assert trial.params == {**CONFIGURATION, "width": 2**53}  # a column of doubles holds no more
+            assert trial.distributions == {name: SPACE[name] for name in CONFIGURATION}
+        assert frozen[1].intermediate_values == {1: 0.25, 3: 0.75}
+        assert frozen[1].user_attrs == {"parameters": 7}
+        assert frozen[2].user_attrs == {"cause": "oom"}
+        assert frozen[0].duration is not None
+        assert frozen[0].duration.total_seconds() >= 0.0
+
+    def test_optuna_functions_work_on_the_study(self, study: Study) -> None:
+        space: dict[str, BaseDistribution] = {"rate": FloatDistribution(1e-3, 1.0, log=True), "depth": SPACE["depth"]}
+        for number in range(12):
+            configuration: dict[str, JsonScalar] = {"rate": 0.01 * (number + 1), "depth": number % 8 + 1}
+            lease = study.create_trial(number, configuration, space, owner=ELSEWHERE)
+            study.report(lease, 1, 0.1 * number)
+            study.tell(lease, TrialState.COMPLETE, value=0.1 * number)
+        loaded = study.as_optuna()
+        assert loaded.best_trial.number == 11
+        assert len(loaded.trials_dataframe()) == 12
+        assert set(optuna.importance.get_param_importances(loaded)) == {"rate", "depth"}
+        assert loaded.ask(space).number == 12
+        for plot in ("plot_optimization_history", "plot_parallel_coordinate", "plot_slice", "plot_timeline"):
+            assert getattr(optuna.visualization, plot)(loaded).data
+
+    def test_study_of_plain_optuna_is_read_and_goes_on(self, url: str, storage: Storage) -> None:
+        made = _make_plain_study(_driver_url(url))
+        study = storage.open_study("plain")
+        assert (study.direction, study.specification, study.attributes) == ("minimize", {}, {"note": "mine"})
+        trials = study.trials()
+        assert [trial.state for trial in trials] == [
+            *(TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAILED, TrialState.RUNNING, TrialState.QUEUED)
+        ]
+        assert [dict(trial.configuration) for trial in trials[:4]] == [trial.params for trial in made.trials[:4]]
+        assert trials[4].configuration == {"x": 0.5}
+        assert trials[0].value == made.trials[0].value
+        assert math.isnan(trials[1].reports[0])
+        assert trials[1].reports[1] == math.inf
+        assert (trials[2].cause, trials[3].owner, study.claimable()) == (None, None, ())
+        best = study.best_trial()
+        assert best is not None
+        assert best.number == 0
+        with pytest.raises(BudgetSpentError, match="4 of 4"):
+            study.create_trial(5, {}, {}, owner=ELSEWHERE, budget=4)
+        with pytest.raises(ValueError, match="queued by Optuna"):
+            study.start_queued(trials[4].id, owner=ELSEWHERE)
+        space = made.trials[0].distributions
+        started = study.start_queued(trials[4].id, {"x": 0.5, "op": "b"}, space, owner=ELSEWHERE)
+        study.report(started, 1, 0.5)
+        study.tell(started, TrialState.COMPLETE, value=0.125)
+        assert made.best_value == 0.125
+        assert made.trials[4].params == {"x": 0.5, "op": "b"}
+        assert study.trials()[4].configuration == {"x": 0.5, "op": "b"}
+
+    def test_optuna_takes_a_queued_trial_of_ours(self, study: Study) -> None:
+        study.enqueue({"learning_rate": 0.25}, SPACE)
+        asked = study.as_optuna().ask()
+        assert asked.suggest_float("learning_rate", 1e-320, 1.0, log=True) == 0.25
+        (trial,) = study.trials()
+        assert (trial.state, trial.owner, study.claimable()) == (TrialState.RUNNING, None, ())
+
+    def test_trial_after_a_study_deleted_by_optuna_starts_clean(self, storage: Storage, study: Study) -> None:
+        lease = begin(study)
+        study.report(lease, 1, 0.5, {"loss": 1.0}, _record("a.pt", 1))
+        loaded = study.as_optuna()
+        optuna.delete_study(study_name=loaded.study_name, storage=loaded._storage)
+        fresh = storage.create_study("fresh", direction="minimize")
+        assert fresh.specification == {}
+        begin(fresh)
+        (trial,) = fresh.trials()
+        assert (trial.attempt, fresh.reports(trial), fresh.checkpoints(trial)) == (1, {}, ())
+
+    # What it costs
+
+    def test_each_write_is_one_transaction_of_few_statements(self, storage: Storage, study: Study) -> None:
+        space: dict[str, BaseDistribution] = {f"p{i}": FloatDistribution(0.0, 1.0) for i in range(10)}
+        configuration: dict[str, JsonScalar] = dict.fromkeys(space, 0.5)
+        complete(study, 0.5)
+        with counted(storage) as create:
+            lease = study.create_trial(1, configuration, space, owner=ELSEWHERE, budget=9, attributes={"parent": 0})
+        with counted(storage) as report:
+            study.report(lease, 1, 0.5, {"loss": 1.0}, _record("a.pt", 1))
+        with counted(storage) as tell:
+            study.tell(lease, TrialState.COMPLETE, value=0.5, attributes={"a": 1, "b": 2})
+        for statements, most in ((create, 9), (report, 6), (tell, 7)):
+            assert statements.count("COMMIT") == 1
+            assert len(statements) <= most, statements
+
+    def test_reading_costs_the_same_for_10_and_500_trials(self, storage: Storage) -> None:
+        costs = {}
+        for size in (10, 500):
+            study = storage.create_study(f"size {size}", direction="minimize")
+            study.as_optuna().add_trials([_frozen(0.5)] * (size - 8))
+            for _ in range(8):
+                begin(study)
+            with counted(storage) as cold:
+                assert len(storage.open_study(study.name).trials()) == size
+            with counted(storage) as warm:
+                assert len(study.trials()) == size
+            with counted(storage) as sums:
+                storage.studies()
+            costs[size] = (len(cold), len(warm), len(sums))
+        assert costs[10] == costs[500]
+        assert max(costs[500]) <= 10
+
+    def test_ended_trials_are_read_once(self, study: Study) -> None:
+        complete(study, 0.5)
+        begin(study)
+        first, second = study.trials(), study.trials()
+        assert first[0] is second[0]
+        assert first[1] == second[1]
+
+    # Checkpoints
+
+    def test_checkpoints_come_newest_first(self, study: Study) -> None:
+        old = begin(study)
+        for epoch in (1, 2, 3):
+            study.report(old, epoch, 0.5, {}, _record(f"0/{epoch}.pt", epoch))
+        study.pause(old)
+        new = study.claim(old.trial_id, owner=ELSEWHERE)
+        study.report(new, 3, 0.5, {}, _record("0/3-again.pt", 3))
+        records = study.checkpoints(new)
+        assert [(record.path, record.epoch, record.attempt) for record in records] == [
+            ("0/3-again.pt", 3, 2),
+            ("0/3.pt", 3, 1),
+            ("0/2.pt", 2, 1),
+            ("0/1.pt", 1, 1),
+        ]
+        study.forget_checkpoints(new, records[1:])
+        assert study.checkpoints(study.trials()[0]) == records[:1]
+
+    @pytest.mark.parametrize("path", ["/tmp/a.pt", "../a.pt", "a/../../b.pt", "", "a\\b.pt", "x" * 1025])
+    def test_checkpoint_path_that_leaves_the_root_is_refused(self, study: Study, path: str) -> None:
+        lease = begin(study)
+        with pytest.raises(ValueError, match="relative to that root"):
+            study.report(lease, 1, 0.5, {}, _record(path, 1))
+        assert study.trials()[0].reports == {}
+
+
+def _record(path: str, epoch: int) -> CheckpointRecord:
+    return CheckpointRecord(path=path, epoch=epoch, attempt=1, digest="0" * 64, size_bytes=2**40)
+
+
+def _own_until_killed(url: str, ready: Any) -> None:
+    with Storage(url) as storage:
+        begin(storage.open_study("study"), owner=process_identity())
+        ready.set()
+        signal.pause()
+
+
+def _driver_url(url: str) -> str:
+    return url.replace("postgresql://", "postgresql+psycopg://")
+
+
+def _frozen(value: float) -> optuna.trial.FrozenTrial:
+    return optuna.trial.create_trial(
+        value=value,
+        params={"x": value},
+        distributions={"x": FloatDistribution(0.0, 1.0)},
+        intermediate_values={1: value},
+    )
+
+
+def _make_plain_study(url: str) -> optuna.Study:
+    made = optuna.create_study(study_name="plain", storage=url, sampler=optuna.samplers.RandomSampler(seed=0))
+    made.set_user_attr("note", "mine")
+    endings: list[Callable[[optuna.trial.Trial], None]] = [
+        lambda trial: made.tell(trial, 0.25) and None,
+        lambda trial: made.tell(trial, state=optuna.trial.TrialState.PRUNED) and None,
+        lambda trial: made.tell(trial, state=optuna.trial.TrialState.FAIL) and None,
+        lambda trial: None,
+    ]
+    for number, end in enumerate(endings):
+        trial = made.ask()
+        trial.suggest_float("x", 0.0, 1.0)
+        trial.suggest_categorical("op", ["a", "b"])
+        if number == 1:
+            trial.report(math.nan, 0)
+            trial.report(math.inf, 1)
+        end(trial)
+    made.enqueue_trial({"x": 0.5})
+    return made

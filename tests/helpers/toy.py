@@ -1,0 +1,126 @@
+"""A trainer and a space without a network: the objective is a formula, so that every outcome is known beforehand.
+
+The loss after epoch e is (x - 0.3)**2 + 1 / e. A `mood` other than `fine` makes rank 0 or the last rank misbehave in
+the second epoch; `epoch_s` is how long an epoch takes (see the space in `moody_toy`).
+"""
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from search_spaces.parameters import Float
+from search_spaces.space import SearchSpace
+from trainers.config import EvaluateTask, TrainTask
+from trainers.data.spec import DataSpec
+from trainers.distributed import Ranks
+from trainers.errors import BadDataError
+from trainers.reporting import CheckpointFile, Decision, Report, Reporter, TrialResult
+from trainers.trainer import Trainer
+
+__all__ = ["MOODS", "SPACE", "ToyTrainer", "build_model", "loss_after"]
+
+MOODS = ("fine", "raise_0", "raise_last", "exit_0", "exit_last", "nan", "inf", "-inf", "none", "text", "silent")
+_STRANGE_VALUES: Mapping[str, Any] = {
+    "nan": float("nan"),
+    "inf": float("inf"),
+    "-inf": float("-inf"),
+    "none": None,
+    "text": "0.3",
+}
+
+SPACE = SearchSpace(
+    "toy",
+    {
+        "x": Float(low=0.0, high=1.0, role="architecture"),
+    },
+    task="tests.helpers.toy:ToyTrainer",
+    description="A formula instead of a training.",
+)
+
+
+def build_model(configuration: Mapping[str, Any], input_shape: tuple[int, int, int], num_classes: int) -> None:
+    raise AssertionError("the toy trainer builds no network")
+
+
+def loss_after(epoch: int, x: float) -> float:
+    return (x - 0.3) ** 2 + 1 / epoch
+
+
+class ToyTrainer(Trainer):
+    hyperparameters = frozenset({"x"})
+    metrics = {"loss": "minimize", "accuracy": "maximize"}
+
+    def check(self, data: DataSpec) -> None:
+        if data.source != "digits":
+            raise BadDataError(f"the toy trainer has no data {data.source!r}; it knows 'digits'")
+
+    def load(self, data: DataSpec) -> str:
+        return data.source
+
+    def fit(self, task: TrainTask, data: Any, ranks: Ranks, reporter: Reporter) -> TrialResult:
+        first = 1 + (0 if task.resume_from is None else _read(Path(task.artifacts_root, task.resume_from)))
+        epochs = task.training.epochs
+        for epoch in range(first, epochs + 1):
+            time.sleep(_number(task, "epoch_s"))
+            decision = ranks.broadcast_decision(self._train(task, ranks, reporter, epoch))
+            if decision is not Decision.CONTINUE:
+                return TrialResult(outcome="stopped" if decision is Decision.STOP else "paused", epoch=epoch)
+            if _mood(task) == "silent":
+                break
+        return TrialResult(outcome="completed", epoch=epochs, facts={"world_size": ranks.world_size})
+
+    def evaluate(self, task: EvaluateTask, data: Any, ranks: Ranks) -> Mapping[str, float]:
+        return {"loss": float(_read(Path(task.artifacts_root, task.checkpoint)))}
+
+    def _train(self, task: TrainTask, ranks: Ranks, reporter: Reporter, epoch: int) -> Decision | None:
+        mood = _mood(task)
+        if epoch == 2:
+            _misbehave(mood, ranks)
+        if ranks.rank > 0:
+            return None
+        if mood == "silent":
+            return Decision.CONTINUE
+        loss = loss_after(epoch, _number(task, "x"))
+        loss = _STRANGE_VALUES.get(mood, loss) if epoch == 2 else loss
+        accuracy = -loss if isinstance(loss, float) else loss
+        checkpoint = _write(task, epoch)
+        return reporter(Report(epoch=epoch, metrics={"loss": loss, "accuracy": accuracy}, checkpoint=checkpoint))
+
+
+def _mood(task: TrainTask) -> str:
+    return str(task.configuration.get("mood", "fine"))
+
+
+def _number(task: TrainTask, name: str) -> float:
+    value = task.configuration.get(name, 0.0)
+    assert isinstance(value, float)
+    return value
+
+
+def _misbehave(mood: str, ranks: Ranks) -> None:
+    place = {"0": 0, "last": ranks.world_size - 1}.get(mood.rpartition("_")[2])
+    if place != ranks.rank:
+        return
+    if mood.startswith("raise"):
+        raise ZeroDivisionError(f"the toy of rank {ranks.rank} divides by zero")
+    if mood.startswith("exit"):
+        os._exit(3)
+
+
+def _write(task: TrainTask, epoch: int) -> CheckpointFile:
+    path = f"{task.checkpoint_dir}/epoch-{epoch:04d}.json"
+    content = json.dumps({"epoch": epoch}).encode()
+    file = Path(task.artifacts_root, path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(content)
+    return CheckpointFile(
+        path=path, epoch=epoch, digest=hashlib.sha256(content).hexdigest(), size_bytes=len(content)
+    )
+
+
+def _read(file: Path) -> int:
+    return int(json.loads(file.read_bytes())["epoch"])

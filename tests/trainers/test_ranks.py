@@ -1,0 +1,235 @@
+"""Two real processes with gloo: what they do together equals what one does alone."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from search_spaces.configuration import JsonScalar
+from tests.trainers.rank_pool import RankPool
+from tests.trainers.training import Script, assert_same_tensors, last_checkpoint, tiny_task, two_classes
+from trainers.checkpoint import read_checkpoint
+from trainers.config import EvaluateTask, TrainTask
+from trainers.data.arrays import ImageData
+from trainers.distributed import Ranks
+from trainers.errors import NonFiniteLossError, PeerFailedError, RanksDivergedError
+from trainers.reporting import Decision, Report, TrialResult
+from trainers.tasks import load_trainer
+
+trainer = load_trainer("image_classification")
+SMOOTH: dict[str, Any] = {"optimizer": "sgd", "learning_rate": 0.1}
+
+
+def fit(
+    ranks: Ranks, task: TrainTask, data: ImageData, decisions: dict[int, Decision] | None = None
+) -> tuple[TrialResult, list[Report]]:
+    script = Script(decisions)
+    return trainer.fit(task, data, ranks, script), script.reports
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"batch_size": 32},
+        {"batch_size": 30, "accumulate": 4, "augmentation": 1.0},
+        {"batch_size": 1, "epochs": 1},
+        {"batch_size": 32, "precision": "fp16"},
+    ],
+    ids=["plain", "accumulated", "a rank without items", "fp16"],
+)
+def test_two_ranks_equal_one(pair: RankPool, few_digits: ImageData, tmp_path: Path, settings: dict[str, Any]) -> None:
+    network: dict[str, JsonScalar] = {"norm": "none"}
+    tolerance = 1e-3 if settings.get("precision") == "fp16" else 1e-5
+    _, alone = fit(Ranks.alone("cpu"), tiny_task(tmp_path / "1", network, **SMOOTH, **settings), few_digits)
+
+    first, second = pair.run(fit, tiny_task(tmp_path / "2", network, **SMOOTH, **settings), few_digits)
+
+    assert first[0].outcome == second[0].outcome == "completed"
+    assert second[1] == []  # only rank 0 reports
+    one, two = last_checkpoint(tmp_path / "1"), last_checkpoint(tmp_path / "2")
+    assert_same_tensors(dict(one.network), dict(two.network), tolerance)
+    for ours, theirs in zip(first[1], alone, strict=True):
+        assert ours.metrics["train_loss"] == pytest.approx(theirs.metrics["train_loss"], abs=tolerance)
+        assert ours.metrics["loss"] == pytest.approx(theirs.metrics["loss"], abs=tolerance)
+
+
+def test_batch_norm_statistics_are_equal_on_both_ranks_and_in_the_checkpoint(
+    pair: RankPool, few_digits: ImageData, tmp_path: Path
+) -> None:
+    # One item per batch leaves rank 0 without items, so its statistics come from rank 1 alone.
+    (result, reports), _ = pair.run(fit, tiny_task(tmp_path, batch_size=16), few_digits)
+    evaluation = EvaluateTask(
+        space="tests.trainers.tiny_space",
+        configuration=tiny_task(tmp_path).configuration,
+        artifacts_root=str(tmp_path),
+        checkpoint=reports[-1].checkpoint.path,
+        split="validation",
+    )
+    alone = trainer.evaluate(evaluation, few_digits, Ranks.alone("cpu"))
+    assert result.facts["world_size"] == 2
+    for name, value in alone.items():
+        assert reports[-1].metrics[name] == pytest.approx(value, abs=1e-6)
+
+
+def test_two_ranks_resumed_equal_uninterrupted_to_the_last_bit(
+    pair: RankPool, few_digits: ImageData, tmp_path: Path
+) -> None:
+    network: dict[str, JsonScalar] = {"dropout": 0.5}
+    pair.run(fit, tiny_task(tmp_path / "whole", network, epochs=3), few_digits)
+    pair.run(fit, tiny_task(tmp_path / "parts", network, epochs=3), few_digits, {1: Decision.PAUSE})
+    resumed = tiny_task(tmp_path / "parts", network, epochs=3, resume_from="trial-0/epoch-0001.pt")
+    (result, _), _ = pair.run(fit, resumed, few_digits)
+    assert result.epoch == 3
+    whole, parts = last_checkpoint(tmp_path / "whole"), last_checkpoint(tmp_path / "parts")
+    assert_same_tensors(dict(whole.network), dict(parts.network))
+    assert_same_tensors(dict(whole.optimization), dict(parts.optimization))
+
+
+def test_every_item_is_counted_once_whatever_the_number_of_ranks(
+    pair: RankPool, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    data = two_classes(train=[0] * 6, validation=[0, 1, 1, 1, 1])
+    task = tiny_task(tmp_path, {"kind": "unit_gradient"}, epochs=1, learning_rate=1e-12)
+    outcomes = [fit(Ranks.alone("cpu"), task, data), pair.run(fit, task, data)[0]]
+    three = RankPool(3, tmp_path_factory.mktemp("three"))
+    try:
+        outcomes.append(three.run(fit, task, data)[0])
+    finally:
+        three.stop()
+    assert [reports[0].metrics["accuracy"] for _, reports in outcomes] == [0.2] * 3
+    assert [result.facts["validation_items"] for result, _ in outcomes] == [5] * 3
+    assert [result.facts["world_size"] for result, _ in outcomes] == [1, 2, 3]
+
+
+def test_stop_on_rank_0_ends_all_ranks_at_the_same_epoch_within_seconds(
+    pair: RankPool, few_digits: ImageData, tmp_path: Path
+) -> None:
+    began = time.monotonic()
+    replies = pair.run(fit, tiny_task(tmp_path, epochs=50), few_digits, {2: Decision.STOP})
+    assert [(result.outcome, result.epoch) for result, _ in replies] == [("stopped", 2)] * 2
+    assert time.monotonic() - began < 10.0
+
+
+def test_ten_trials_follow_each_other_in_one_group(pair: RankPool, few_digits: ImageData, tmp_path: Path) -> None:
+    for number in range(10):
+        replies = pair.run(fit, tiny_task(tmp_path / str(number), epochs=1, seed=number), few_digits)
+        assert [result.outcome for result, _ in replies] == ["completed"] * 2
+
+
+def test_group_can_be_reopened_after_trials_that_ended_well_and_badly(
+    pair: RankPool, few_digits: ImageData, tmp_path: Path
+) -> None:
+    for number in range(3):
+        pair.run(fit, tiny_task(tmp_path / f"good-{number}", epochs=1), few_digits)
+        bad = tiny_task(tmp_path / f"bad-{number}", {"kind": "raises_in_training"}, epochs=1)
+        errors = pair.run(fit, bad, few_digits)
+        assert [str(error) for error in errors] == ["this network cannot be trained"] * 2
+        pair.reopen()
+
+
+def test_weight_without_gradient_does_not_stop_two_ranks(pair: RankPool, few_digits: ImageData, tmp_path: Path) -> None:
+    replies = pair.run(fit, tiny_task(tmp_path, {"kind": "unused_weight"}), few_digits)
+    assert [result.outcome for result, _ in replies] == ["completed"] * 2
+
+
+def test_diverging_loss_ends_both_ranks_with_the_same_error(
+    pair: RankPool, few_digits: ImageData, tmp_path: Path
+) -> None:
+    task = tiny_task(tmp_path, optimizer="sgd", learning_rate=1e30, gradient_clip=0.0)
+    errors = pair.run(fit, task, few_digits)
+    assert [type(error) for error in errors] == [NonFiniteLossError] * 2
+    assert str(errors[0]) == str(errors[1])
+
+
+class _BrokenReporter:
+    def __call__(self, report: Report) -> Decision:
+        raise ConnectionError("the database is gone")
+
+
+def fit_with_broken_reporter(ranks: Ranks, task: TrainTask, data: ImageData) -> TrialResult:
+    return trainer.fit(task, data, ranks, _BrokenReporter())
+
+
+def test_reporter_that_fails_on_rank_0_ends_all_ranks(pair: RankPool, few_digits: ImageData, tmp_path: Path) -> None:
+    first, second = pair.run(fit_with_broken_reporter, tiny_task(tmp_path), few_digits)
+    assert isinstance(first, ConnectionError)
+    assert isinstance(second, PeerFailedError)
+    assert "rank 0: ConnectionError: the database is gone" in str(second)
+
+
+def fail_on_rank_1(ranks: Ranks) -> str:
+    with ranks.together("reading"):
+        if ranks.rank == 1:
+            raise OSError("disk full")
+    return "unreachable"
+
+
+def sum_of_ranks(ranks: Ranks) -> float:
+    return float(ranks.sum_(torch.tensor([ranks.rank + 1.0])))
+
+
+def test_together_tells_the_peers_and_leaves_the_group_usable(pair: RankPool) -> None:
+    first, second = pair.run(fail_on_rank_1)
+    assert isinstance(first, PeerFailedError) and "rank 1: OSError: disk full" in str(first)
+    assert isinstance(second, OSError)
+    assert pair.run(sum_of_ranks) == [3.0, 3.0]
+
+
+def check_nudged(ranks: Ranks, name: str, nudge: float) -> None:
+    network = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
+    for tensor in network.state_dict().values():
+        tensor.fill_(1)
+    if ranks.rank == 1:
+        network.state_dict()[name].view(-1)[0] += nudge
+    ranks.check_equal(network)
+
+
+@pytest.mark.parametrize("name", ["0.weight", "0.bias", "1.running_var", "1.num_batches_tracked"])
+def test_check_equal_names_the_tensor_that_differs(pair: RankPool, name: str) -> None:
+    nudge = 1 if name.endswith("tracked") else torch.finfo(torch.float32).eps
+    errors = pair.run(check_nudged, name, nudge)
+    assert [type(error) for error in errors] == [RanksDivergedError] * 2
+    assert f"rank 1 and rank 0 hold different values of '{name}'" in str(errors[0])
+    assert pair.run(check_nudged, name, 0) == [None, None]
+
+
+def decide(ranks: Ranks, decision: Decision) -> Decision:
+    return ranks.broadcast_decision(decision if ranks.is_first else None)
+
+
+@pytest.mark.parametrize("decision", list(Decision))
+def test_decision_of_rank_0_reaches_all(pair: RankPool, decision: Decision) -> None:
+    assert pair.run(decide, decision) == [decision] * 2
+
+
+def describe(ranks: Ranks) -> str | None:
+    # Only rank 0 reads its context; were that a hidden collective, the barrier below would be out of step.
+    text = f"{ranks.rank} of {ranks.world_size} on {ranks.device} {ranks!r:.5}" if ranks.is_first else None
+    ranks.sum_(torch.ones(1))
+    return text
+
+
+def test_reading_the_context_on_one_rank_communicates_nothing(pair: RankPool) -> None:
+    assert pair.run(describe) == ["0 of 2 on cpu Ranks", None]
+
+
+def gather(ranks: Ranks) -> list[str]:
+    return ranks.gather_objects("x" * (ranks.rank + 1))
+
+
+def test_gather_objects_keeps_rank_order(pair: RankPool) -> None:
+    assert pair.run(gather) == [["x", "xx"]] * 2
+
+
+def test_checkpoint_of_two_ranks_goes_on_with_one(pair: RankPool, few_digits: ImageData, tmp_path: Path) -> None:
+    network: dict[str, JsonScalar] = {"norm": "none"}
+    pair.run(fit, tiny_task(tmp_path, network, epochs=2, **SMOOTH), few_digits, {1: Decision.PAUSE})
+    resumed = tiny_task(tmp_path, network, epochs=2, resume_from="trial-0/epoch-0001.pt", **SMOOTH)
+    fit(Ranks.alone("cpu"), resumed, few_digits)
+    fit(Ranks.alone("cpu"), tiny_task(tmp_path / "alone", network, epochs=2, **SMOOTH), few_digits)
+    mixed = read_checkpoint(tmp_path / "trial-0" / "epoch-0002.pt")
+    alone = last_checkpoint(tmp_path / "alone")
+    assert_same_tensors(dict(mixed.network), dict(alone.network), tolerance=1e-5)

@@ -1,0 +1,89 @@
+"""Short ways to train in tests: a task, a reporter that remembers, and comparisons of what came out."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from search_spaces.configuration import JsonScalar
+from trainers.checkpoint import Checkpoint, read_checkpoint
+from trainers.data.arrays import ImageData, ImageSplit
+from trainers.config import TrainConfig, TrainTask
+from trainers.reporting import Decision, Report
+
+__all__ = ["PLAIN", "Script", "assert_same_tensors", "last_checkpoint", "timeless", "tiny_task", "two_classes"]
+
+PLAIN = {"width": 4, "norm": "batch", "dropout": 0.0, "kind": "sound"}
+
+
+class Script:
+    """A reporter that remembers all reports and answers what it was told to; otherwise CONTINUE."""
+
+    def __init__(self, decisions: dict[int, Decision] | None = None) -> None:
+        self.reports: list[Report] = []
+        self._decisions = decisions or {}
+
+    def __call__(self, report: Report) -> Decision:
+        self.reports.append(report)
+        return self._decisions.get(report.epoch, Decision.CONTINUE)
+
+
+def tiny_task(
+    root: Path, network: dict[str, JsonScalar] | None = None, *, resume_from: str | None = None, **training: Any
+) -> TrainTask:
+    settings = {"epochs": 2, "batch_size": 32, "learning_rate": 0.01, "seed": 7, **training}
+    return TrainTask(
+        space="tests.trainers.tiny_space",
+        configuration={**PLAIN, **(network or {})},
+        training=TrainConfig(**settings),
+        artifacts_root=str(root),
+        checkpoint_dir="trial-0",
+        resume_from=resume_from,
+    )
+
+
+def last_checkpoint(root: Path) -> Checkpoint:
+    return read_checkpoint(sorted((root / "trial-0").glob("epoch-*.pt"))[-1])
+
+
+def timeless(report: Report) -> dict[str, float]:
+    """Return what must be equal in two equal trainings: all but the clock's part."""
+    return {name: value for name, value in report.metrics.items() if name not in ("epoch_s", "items_per_s")}
+
+
+def assert_same_tensors(left: Any, right: Any, tolerance: float = 0.0) -> None:
+    """Compare nested states; tolerance 0: equal bits."""
+    assert type(left) is type(right)
+    if isinstance(left, torch.Tensor):
+        assert left.dtype == right.dtype
+        torch.testing.assert_close(left, right, rtol=0.0, atol=tolerance, equal_nan=False)
+    elif isinstance(left, dict):
+        assert left.keys() == right.keys()
+        for key in left:
+            assert_same_tensors(left[key], right[key], tolerance)
+    elif isinstance(left, list):
+        assert len(left) == len(right)
+        for ours, theirs in zip(left, right, strict=True):
+            assert_same_tensors(ours, theirs, tolerance)
+    else:
+        assert left == right
+
+
+def two_classes(train: list[int], validation: list[int]) -> ImageData:
+    """Return black images with these labels."""
+    return ImageData(
+        source="black",
+        train=_black(train),
+        validation=_black(validation),
+        test=None,
+        class_names=("0", "1"),
+        mean=(0.0,),
+        std=(1.0,),
+        fingerprint="black",
+    )
+
+
+def _black(labels: list[int]) -> ImageSplit:
+    images_NCHW = np.zeros((len(labels), 1, 4, 4), dtype=np.uint8)
+    return ImageSplit(images_NCHW=images_NCHW, labels_N=np.array(labels, dtype=np.int64))

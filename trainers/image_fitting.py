@@ -1,0 +1,138 @@
+"""Fits and evaluates image classifiers: sets a learner up, resumes it, and names what goes wrong."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+
+from trainers.checkpoint import Checkpoint, read_checkpoint
+from trainers.config import EvaluateTask, TrainTask
+from trainers.data.arrays import ImageData
+from trainers.distributed import Ranks, forget_frames
+from trainers.early_stopping import BestEpoch
+from trainers.errors import BadDataError, DamagedCheckpointError, DeviceMemoryError
+from trainers.image_learner import ImageLearner, build_network, measure_images
+from trainers.images import DeviceImages
+from trainers.loop import Progress, run_epochs
+from trainers.precision import MixedPrecision, resolve_precision
+from trainers.reporting import Reporter, TrialResult
+
+__all__ = ["evaluate_images", "fit_images"]
+
+
+def fit_images(task: TrainTask, data: ImageData, ranks: Ranks, reporter: Reporter) -> TrialResult:
+    """Train one configuration; see `trainers.trainer.Trainer.fit`. The test split is not touched.
+
+    Torch's global generators are seeded on the way (random layers have no other) and restored at the end.
+    """
+    with _own_generators(ranks), _named_memory_errors(task.training.batch_size, ranks), _released(ranks):
+        if ranks.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(ranks.device)
+        training = task.training
+        progress = Progress(
+            best=BestEpoch(direction=training.direction, patience=training.patience, min_change=training.min_change)
+        )
+        with ranks.together("setting up the training"):
+            learner = ImageLearner(task, data, ranks)
+            if task.resume_from is not None:
+                progress = _resume(learner, task, data, progress, ranks)
+        try:
+            learner.connect()
+            return run_epochs(learner, task, progress, ranks, reporter)
+        finally:
+            learner.disconnect()
+
+
+def evaluate_images(task: EvaluateTask, data: ImageData, ranks: Ranks) -> Mapping[str, float]:
+    """Measure a checkpoint's weights on one split; see `trainers.trainer.Trainer.evaluate`."""
+    split = data.split(task.split)
+    with _own_generators(ranks), _named_memory_errors(None, ranks):
+        with ranks.together("loading the checkpoint"):
+            checkpoint = read_checkpoint(Path(task.artifacts_root) / task.checkpoint)
+            network = build_network(task.space, task.configuration, data)
+            _load_weights(network.load_state_dict, checkpoint, task.checkpoint)
+            network.to(ranks.device)
+        precision = MixedPrecision(resolve_precision(task.precision, ranks.device), ranks.device)
+        images = DeviceImages(split, data, ranks.device)
+        return measure_images(network, images, precision, ranks, data)
+
+
+def _resume(learner: ImageLearner, task: TrainTask, data: ImageData, progress: Progress, ranks: Ranks) -> Progress:
+    assert task.resume_from is not None
+    checkpoint = read_checkpoint(Path(task.artifacts_root) / task.resume_from, ranks.device)
+    _check_belongs(checkpoint, task, data)
+    _load_weights(lambda weights: learner.load_state(weights, checkpoint.optimization), checkpoint, task.resume_from)
+    return Progress(epoch=checkpoint.epoch, best=progress.best.restored(checkpoint.best), checkpoint=task.resume_from)
+
+
+def _check_belongs(checkpoint: Checkpoint, task: TrainTask, data: ImageData) -> None:
+    """Refuse to go on with a checkpoint of another trial or other data: the result would be neither's."""
+    known, stored = task.training, checkpoint.blueprint
+    differing = [
+        f"{name}: checkpoint {theirs!r}, task {ours!r}"
+        for name, theirs, ours in (
+            ("space", stored["space"], task.space),
+            ("configuration", stored["configuration"], dict(task.configuration)),
+            ("seed", checkpoint.seed, known.seed),
+        )
+        if theirs != ours
+    ]
+    if differing:
+        raise DamagedCheckpointError(f"checkpoint {task.resume_from} is of another trial; {'; '.join(differing)}")
+    if stored["fingerprint"] != data.fingerprint:
+        raise BadDataError(
+            f"the data or their splits have changed since checkpoint {task.resume_from} was written: "
+            f"fingerprint {stored['fingerprint']}, now {data.fingerprint}"
+        )
+
+
+def _load_weights(load: Callable[[Mapping[str, torch.Tensor]], object], checkpoint: Checkpoint, path: str) -> None:
+    try:
+        load(checkpoint.network)
+    except (RuntimeError, ValueError, KeyError) as error:
+        raise DamagedCheckpointError(f"checkpoint {path} does not fit the network: {error}") from error
+
+
+@contextmanager
+def _own_generators(ranks: Ranks) -> Iterator[None]:
+    """Restore torch's global generators afterwards."""
+    devices = [ranks.device] if ranks.device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices):
+        yield
+
+
+@contextmanager
+def _released(ranks: Ranks) -> Iterator[None]:
+    """Let an error leave without holding the wrapper that would block the closing of the ranks' groups."""
+    try:
+        yield
+    except BaseException as error:
+        if ranks.world_size > 1:
+            forget_frames(error)
+        raise
+
+
+@contextmanager
+def _named_memory_errors(batch_size: int | None, ranks: Ranks) -> Iterator[None]:
+    """Turn every way of running out of memory into DeviceMemoryError."""
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if not _is_out_of_memory(error):
+            raise
+        size = f"batch_size={batch_size}, " if batch_size is not None else ""
+        raise DeviceMemoryError(
+            f"out of memory on {ranks.device} ({size}world_size={ranks.world_size}): {error}; "
+            "use a smaller batch_size or more accumulate, or a smaller network"
+        ) from error
+    finally:
+        if ranks.device.type == "cuda":
+            torch.cuda.empty_cache()  # the next trial in this process may need blocks of other sizes
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    text = str(error).lower()
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(
+        words in text for words in ("out of memory", "can't allocate memory", "not enough memory")
+    )

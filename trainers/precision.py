@@ -1,0 +1,76 @@
+"""In which number format a network computes: autocast and gradient scaling, on CPUs and GPUs alike.
+
+Weights, optimizer state and losses stay float32; only the network's own arithmetic changes.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+import torch
+
+from trainers.config import Precision
+
+__all__ = ["MixedPrecision", "UsedPrecision", "resolve_precision"]
+
+UsedPrecision: TypeAlias = Literal["fp32", "bf16", "fp16"]
+
+_DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+def resolve_precision(requested: Precision, device: torch.device) -> UsedPrecision:
+    """Return the precision that is used: `auto` is bf16 on a GPU that has it, otherwise fp32."""
+    if requested != "auto":
+        return requested
+    if device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False):
+        return "bf16"
+    return "fp32"
+
+
+class MixedPrecision:
+    """Autocast and, for fp16, the gradient scaler that belongs to it.
+
+    fp16 always scales, on the CPU too: a gradient below 6e-8 would otherwise become 0 (Micikevicius et al.
+    2018, arXiv 1710.03740, section 3.2). The same gradients reach every rank, so all ranks skip the same
+    steps.
+    """
+
+    def __init__(self, used: UsedPrecision, device: torch.device) -> None:
+        self.used: UsedPrecision = used
+        self._device_type = device.type
+        self._scaler = torch.amp.GradScaler(device.type, enabled=used == "fp16")
+
+    def autocast(self) -> torch.autocast:
+        """Return the context in which the forward pass runs."""
+        return torch.autocast(self._device_type, dtype=_DTYPES.get(self.used), enabled=self.used in _DTYPES)
+
+    def scale(self, loss: torch.Tensor) -> torch.Tensor:
+        """Return the loss to call `backward` on."""
+        return self._scaler.scale(loss) if self._scaler.is_enabled() else loss
+
+    def unscale(self, optimizer: torch.optim.Optimizer) -> None:
+        """Bring the gradients back to their true size, before they are clipped."""
+        if self._scaler.is_enabled():
+            self._scaler.unscale_(optimizer)
+
+    def step(self, optimizer: torch.optim.Optimizer) -> bool:
+        """Make the optimizer step, unless a gradient overflowed.
+
+        Returns:
+            Whether the step was made. Only fp16 can skip one, and only fp16 waits for the device here.
+        """
+        if not self._scaler.is_enabled():
+            optimizer.step()
+            return True
+        before = self._scaler.get_scale()
+        self._scaler.step(optimizer)
+        self._scaler.update()
+        return self._scaler.get_scale() >= before  # the scale falls if and only if an infinite gradient was seen
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the scaler's state for a checkpoint; empty unless fp16."""
+        return self._scaler.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on with the scaler of a checkpoint; an empty state leaves a new one."""
+        if self._scaler.is_enabled() and state:
+            self._scaler.load_state_dict(dict(state))
