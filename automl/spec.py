@@ -64,7 +64,7 @@ class SearchSpec(BaseModel):
     """How configurations are proposed."""
     pruner: str = "asha"
     """Which trials are stopped early."""
-    concurrency: Literal["auto"] | Annotated[int, Field(ge=1)] = "auto"
+    concurrency: Literal["auto"] | int = "auto"
     """Trials that train at the same time; auto: as many as the machines hold."""
     procs_per_trial: Annotated[int, Field(ge=1)] = 1
     """Ranks (processes) that train one trial together by distributed data parallelism."""
@@ -139,16 +139,14 @@ class SearchSpec(BaseModel):
     @field_validator("data")
     @classmethod
     def _data_exist(cls, value: DataSpec, info: ValidationInfo) -> DataSpec:
-        trainer = _trainer(info.data)
-        if trainer is not None:
-            trainer.check(value)  # a BadDataError is a ValueError: pydantic collects it
+        _trainer(info.data).check(value)  # a BadDataError is a ValueError: pydantic collects it
         return value
 
     @field_validator("metric")
     @classmethod
     def _metric_is_measured(cls, value: str, info: ValidationInfo) -> str:
         trainer = _trainer(info.data)
-        if trainer is not None and value not in trainer.metrics:
+        if value not in trainer.metrics:
             raise ValueError(
                 f"no metric {value!r};{did_you_mean(value, trainer.metrics)} available: "
                 f"{', '.join(sorted(trainer.metrics))}"
@@ -158,9 +156,8 @@ class SearchSpec(BaseModel):
     @field_validator("direction")
     @classmethod
     def _direction_is_known(cls, value: Direction | None, info: ValidationInfo) -> Direction | None:
-        trainer = _trainer(info.data)
-        if value is None and trainer is not None and "metric" in info.data:
-            return trainer.metrics[info.data["metric"]]
+        if value is None and "metric" in info.data:
+            return _trainer(info.data).metrics[info.data["metric"]]
         return value
 
     @field_validator("study", mode="before")
@@ -168,7 +165,16 @@ class SearchSpec(BaseModel):
     def _name_from_space_and_data(cls, value: object, info: ValidationInfo) -> object:
         if value or "space" not in info.data or "data" not in info.data:
             return value or "unnamed"
-        return f"{info.data['space']}-{Path(info.data['data'].source).stem}"
+        return f"{info.data['space'].rpartition('.')[2]}-{Path(info.data['data'].source).stem}"
+
+    @field_validator("concurrency", mode="before")
+    @classmethod
+    def _auto_or_a_number(cls, value: object) -> object:
+        if value == "auto":
+            return value
+        if isinstance(value, bool) or not str(value).isdecimal() or int(str(value)) < 1:
+            raise ValueError(f"{value!r} is not allowed: give auto, or a whole number from 1")
+        return int(str(value))
 
     @field_validator("gpus_per_trial")
     @classmethod
@@ -202,6 +208,9 @@ class SearchSpec(BaseModel):
         return self.direction
 
 
+_USUAL_TASK = "image_classification"
+
+
 def read_yaml(path: Path) -> Mapping[str, object]:
     """Read the fields of a specification from a YAML file.
 
@@ -223,15 +232,14 @@ def read_yaml(path: Path) -> Mapping[str, object]:
     return {key.replace("-", "_"): value for key, value in document.items()}
 
 
-def _trainer(valid: Mapping[str, Any]) -> Trainer | None:
-    """The trainer of the fields that are valid so far; None while the space is not."""
-    return load_trainer(catalog.load(valid["space"]).SPACE.task) if "space" in valid else None
+def _trainer(valid: Mapping[str, Any]) -> Trainer:
+    """The trainer of the space; the one of most spaces while the space is not valid, so that all mistakes are found."""
+    return load_trainer(catalog.load(valid["space"]).SPACE.task if "space" in valid else _USUAL_TASK)
 
 
 def _sentence(details: ErrorDetails) -> str:
     """One mistake in words: which field, what was given, what is allowed."""
-    place = ".".join(str(part) for part in details["loc"] if part not in ("int", "constrained-int"))
-    place = place.replace("literal['auto'].", "").replace(".literal['auto']", "").replace("_", "-")
+    place = ".".join(map(str, details["loc"])).replace("_", "-")
     match details["type"]:
         case "extra_forbidden":
             name = str(details["loc"][-1])

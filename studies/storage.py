@@ -246,13 +246,18 @@ def _release(key: str) -> None:
             _ENGINES.pop(key).engine.dispose()
 
 
-def _forget_connections_of_parent() -> None:
-    # A forked child must neither use nor close the connections that its parent goes on using.
+_PARENTS: list[object] = []
+
+
+def _leave_connections_to_parent() -> None:
+    # A forked child must neither use nor close the connections that its parent goes on using; what is thrown away
+    # would be closed, so that it is kept.
     for shared in _ENGINES.values():
+        _PARENTS.append(shared.engine.pool)
         shared.engine.dispose(close=False)
 
 
-os.register_at_fork(after_in_child=_forget_connections_of_parent)
+os.register_at_fork(after_in_child=_leave_connections_to_parent)
 
 
 def _new_engine(address: DatabaseAddress) -> Engine:

@@ -127,7 +127,7 @@ def begin_sqlite_transactions(engine: Engine) -> None:
     """
 
     def begin(connection: Connection) -> None:
-        statement = connection.get_execution_options()[_BEGIN]
+        statement = connection.get_execution_options().get(_BEGIN, "BEGIN")
         if statement:
             connection.exec_driver_sql(statement)
 

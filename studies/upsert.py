@@ -32,7 +32,7 @@ def insert_missing(connection: Connection, table: Table, keys: Sequence[str], ro
     Waits for another transaction that inserts the same keys just now.
     """
     statement = _insert(connection, table).values(dict(row)).on_conflict_do_nothing(index_elements=list(keys))
-    return connection.execute(statement).rowcount == 1
+    return connection.execute(statement.returning(*(table.c[key] for key in keys))).first() is not None
 
 
 def _insert(connection: Connection, table: Table) -> "sqlite.Insert | postgresql.Insert":

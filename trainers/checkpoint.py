@@ -137,7 +137,7 @@ def _replace_tensors(tree: Any, replace: Callable[[torch.Tensor], Any]) -> Any:
     if isinstance(tree, Mapping):
         return {key: _replace_tensors(value, replace) for key, value in tree.items()}
     if isinstance(tree, list | tuple):
-        return [_replace_tensors(value, replace) for value in tree]
+        return type(tree)(_replace_tensors(value, replace) for value in tree)
     return tree
 
 

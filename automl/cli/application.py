@@ -2,58 +2,95 @@
 
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Annotated
 
-import click
 import typer
 
 from automl import __version__
-from automl.cli import report, search, spaces, studies
 from automl.errors import AutomlError
 
-__all__ = ["app", "run"]
+__all__ = ["VERBS", "application", "run"]
 
-app = typer.Typer(
-    name="automl",
-    help="Search hyperparameters and neural architectures.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-for module in (search, studies, report, spaces):
-    module.add_to(app)
+VERBS: Mapping[str, tuple[str, str]] = {
+    "search": (
+        "automl.cli.search",
+        "Search for the best network and hyperparameters; a study that exists is continued.",
+    ),
+    "resume": ("automl.cli.search", "Go on with a study by its name, on this or another machine."),
+    "status": (
+        "automl.cli.studies",
+        "Say how the studies of a storage stand, or one of them with its unfinished trials.",
+    ),
+    "show": ("automl.cli.studies", "Show one trial, or all trials of a study in a table."),
+    "best": ("automl.cli.studies", "Print the best complete trials of a study."),
+    "report": ("automl.cli.report", "Write one self-contained HTML page with what the study has found."),
+    "spaces": ("automl.cli.spaces", "List the search spaces, or the parameters of one."),
+}
+"""Verb -> the module that defines a function of that name, and what it does."""
 
 
-@app.callback(invoke_without_command=True)
-def _global_options(
-    version: bool = typer.Option(False, "--version", help="Print the version.", is_eager=True),
-    debug: bool = typer.Option(False, "--debug", help="Show tracebacks and debug messages."),
-) -> None:
-    from automl.log import configure
+def application(arguments: Sequence[str]) -> typer.Typer:
+    """The program with all its verbs; only those among the arguments are imported, so that `--help` answers at once."""
+    app = typer.Typer(
+        name="automl",
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings=_HELP_FLAGS,
+    )
+    app.callback()(_program)
+    for verb, (module, text) in VERBS.items():
+        command = getattr(import_module(module), verb) if verb in arguments else _stand_in
+        app.command(verb, short_help=text, context_settings=_HELP_FLAGS)(command)
+    return app
 
-    configure(debug=debug)
-    if version:
+
+_HELP_FLAGS = {"help_option_names": ["-h", "--help"]}
+
+
+def _stand_in() -> None:
+    """Stands in the list of verbs for one that is not among the arguments."""
+
+
+def _show_version(is_wanted: bool) -> None:
+    if is_wanted:
         typer.echo(f"automl {__version__}")
         raise typer.Exit
 
 
+def _program(
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks and debug messages.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Search hyperparameters and neural architectures.
+
+    `automl search --space nas_small` is all that is needed for a first try.
+    """
+    from automl.log import configure
+
+    configure(debug=debug)
+
+
 def run(arguments: Sequence[str]) -> int:
     """Run the program with these arguments and return its exit code."""
+    if not arguments:
+        return run(["--help"]) or 2
     debug = "--debug" in arguments
+    # `--debug` may stand anywhere, as people add it to the end of the command that went wrong.
+    rest = [argument for argument in arguments if argument != "--debug"]
     try:
-        # `--debug` may stand anywhere, as people add it to the end of the command that went wrong.
-        rest = [argument for argument in arguments if argument != "--debug"]
-        code = app([*(["--debug"] if debug else []), *rest], standalone_mode=False)
+        code = application(rest)([*(["--debug"] if debug else []), *rest], standalone_mode=False)
         return code if isinstance(code, int) else 0
-    except click.exceptions.NoArgsIsHelpError as error:
-        error.show()
-        return 2
-    except click.ClickException as error:
-        return _say(error.format_message(), 2, debug)
-    except (click.Abort, KeyboardInterrupt):
-        return _say("interrupted before anything was started", 130, debug)
+    except typer.TyperException as error:
+        return _say(error.format_message(), error.exit_code, debug)
+    except typer.Exit as error:
+        return error.exit_code
+    except (typer.Abort, KeyboardInterrupt):
+        return _say("interrupted before any trial was started", 130, debug)
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output has left, as `automl ... | head` does
         return 1

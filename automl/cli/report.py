@@ -7,12 +7,7 @@ import typer
 
 from automl.cli.options import StorageOption, StudyArgument
 
-__all__ = ["add_to"]
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the verb of this file."""
-    app.command("report")(report)
+__all__ = ["report"]
 
 
 def report(

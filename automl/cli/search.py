@@ -8,7 +8,7 @@ import typer
 from automl.cli.options import StudyArgument, given_fields, with_fields
 from automl.spec import SearchSpec, read_yaml
 
-__all__ = ["add_to"]
+__all__ = ["resume", "search"]
 
 _RESUMABLE = (
     "storage", "artifacts", "trials", "timeout", "target_value", "sampler", "pruner", "concurrency",
@@ -19,12 +19,6 @@ ConfigOption = Annotated[
     Path | None, typer.Option("--config", help="YAML file with the same fields; flags win.", metavar="FILE")
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="Say only how it ended.")]
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the verbs of this file."""
-    app.command("search")(search)
-    app.command("resume")(resume)
 
 
 @with_fields(tuple(SearchSpec.model_fields))

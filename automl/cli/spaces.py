@@ -7,13 +7,9 @@ import typer
 
 from automl.cli.options import JsonOption
 from automl.cli.tables import table
+from search_spaces.parameters import Categorical, Parameter
 
-__all__ = ["add_to"]
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the verb of this file."""
-    app.command("spaces")(spaces)
+__all__ = ["spaces"]
 
 
 def spaces(
@@ -55,7 +51,16 @@ def _describe(name: str, as_json: bool) -> int:
         typer.echo(json.dumps({**space.to_json(), "size": space.size()}, indent=2))
         return 0
     typer.echo(f"{space.name}: {space.description}")
-    rows = [(key, parameter.role, parameter) for key, parameter in space.parameters.items()]
+    rows = [(key, parameter.role, _values(parameter)) for key, parameter in space.parameters.items()]
     for line in table(("parameter", "role", "values"), rows):
         typer.echo(line)
     return 0
+
+
+def _values(parameter: Parameter) -> str:
+    """What a parameter may be, as a person writes it: `adam | sgd`, `0.001 to 0.1 (log)`, `8 to 32 in steps of 8`."""
+    if isinstance(parameter, Categorical):
+        return " | ".join(map(str, parameter.choices))
+    scale = " (log)" if parameter.log else ""
+    step = f" in steps of {parameter.step:g}" if parameter.step not in (None, 1) else ""
+    return f"{parameter.low:g} to {parameter.high:g}{step}{scale}"

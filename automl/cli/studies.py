@@ -11,14 +11,7 @@ from automl.cli.tables import configuration_lines, counts_in_words, number, tabl
 from automl.errors import AutomlError, NothingCompletedError
 from studies.trial import Trial, TrialState
 
-__all__ = ["add_to"]
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the verbs of this file."""
-    app.command("status")(status)
-    app.command("show")(show)
-    app.command("best")(best)
+__all__ = ["best", "show", "status"]
 
 
 def status(
@@ -70,7 +63,10 @@ def show(
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Show one trial with its configuration, curve and facts, or all trials of a study in a table."""
+    """Show one trial, or all trials of a study in a table.
+
+    One trial is shown with its configuration, its curve and what is known about it.
+    """
     from automl.lookup import find_study
 
     trials = find_study(study, storage).study.trials()

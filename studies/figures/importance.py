@@ -8,7 +8,6 @@ from types import MappingProxyType
 
 import plotly.graph_objects as go
 from optuna.exceptions import ExperimentalWarning
-from optuna.importance import get_param_importances
 
 from studies.figures.frozen import label, optuna_study
 from studies.figures.snapshot import NotDefined, StudySnapshot, value_of
@@ -35,6 +34,8 @@ def importances(snapshot: StudySnapshot) -> Mapping[str, float]:
         PED-ANOVA, Watanabe et al. 2023, arXiv 2304.10255, as implemented by Optuna.
     """
     _check_defined(snapshot)
+    from optuna.importance import get_param_importances  # here, because it loads scikit-learn, which takes seconds
+
     labels = {label(name): name for name in snapshot.varied}
     study = optuna_study(snapshot, {trial.number for trial in snapshot.complete})
     with warnings.catch_warnings():

@@ -146,10 +146,10 @@ def _test_scores(snapshot: StudySnapshot) -> dict[str, float]:
     a person may store one number, or several with their names.
     """
     stored = snapshot.attributes.get("test")
-    scores = stored if isinstance(stored, Mapping) else {snapshot.metric: stored}
-    if isinstance(scores.get("metrics"), Mapping):
+    scores: Mapping[object, object] = stored if isinstance(stored, Mapping) else {snapshot.metric: stored}
+    if isinstance(metrics := scores.get("metrics"), Mapping):
         is_current = snapshot.best is not None and scores.get("trial") == snapshot.best.number
-        scores = scores["metrics"] if is_current else {}
+        scores = metrics if is_current else {}
     return {
         str(name): float(score)
         for name, score in scores.items()

@@ -12,14 +12,19 @@ from typing import Any
 
 import optuna
 import pytest
-from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
-from sqlalchemy import event
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+    distribution_to_json,
+)
+from sqlalchemy import NullPool, Table, event, select
 
 from studies.errors import (
     BudgetSpentError,
     DirectionMismatchError,
     IncompatibleDistributionError,
-    InvalidNameError,
     LeaseLostError,
     NotClaimableError,
     NumberTakenError,
@@ -27,6 +32,7 @@ from studies.errors import (
     TrialNotFoundError,
 )
 from studies.identity import process_identity
+from studies.schema import optuna_tables
 from studies.storage import Storage
 from studies.study import Study
 from studies.trial import CheckpointRecord, JsonScalar, Lease, TrialState
@@ -127,13 +133,8 @@ class StudyContract:
         assert storage.open_study(first.name).specification == {"seed": 3}
 
     def test_create_study_with_other_direction_names_both(self, storage: Storage, study: Study) -> None:
-        with pytest.raises(DirectionMismatchError, match="'maximize'.*'minimize'"):
+        with pytest.raises(DirectionMismatchError, match=r"'maximize'.*'minimize'"):
             storage.create_study("study", direction="minimize")
-
-    @pytest.mark.parametrize("name", ["", "x" * 513, "tab\there", "\x00"])
-    def test_create_study_with_a_name_that_does_not_fit_is_refused(self, storage: Storage, name: str) -> None:
-        with pytest.raises(InvalidNameError, match="512"):
-            storage.create_study(name, direction="minimize")
 
     def test_names_of_512_characters_fit(self, storage: Storage) -> None:
         study = storage.create_study("é" * 512, direction="minimize")
@@ -195,6 +196,7 @@ class StudyContract:
         assert trial.reports == {1: 0.25, 2: 0.5}
         assert trial.last_epoch == 2
         assert trial.attributes == {"precision": "fp32", "parameters": 7}
+        assert trial.started_at is not None
         assert trial.ended_at is not None
         assert trial.ended_at >= trial.started_at
         assert study.reports(trial) == {1: {"loss": 2.0, "accuracy": 0.25}, 2: {"loss": math.inf, "accuracy": 0.5}}
@@ -219,7 +221,7 @@ class StudyContract:
 
     def test_wrong_configuration_lists_every_mistake(self, study: Study) -> None:
         wrong: dict[str, JsonScalar] = {"learning_rates": 0.1, "width": 0, "operation": "conv5", "depth": 3}
-        with pytest.raises(ValueError, match="did you mean 'learning_rate'.*width=0.*operation='conv5'") as error:
+        with pytest.raises(ValueError, match=r"did you mean 'learning_rate'.*width=0.*operation='conv5'") as error:
             study.create_trial(0, wrong, SPACE, owner=ELSEWHERE)
         assert "depth" not in str(error.value)
         assert study.trials() == ()
@@ -267,52 +269,16 @@ class StudyContract:
         assert [trial.number for trial in study.trials([TrialState.RUNNING])] == [1]
         assert study.counts()[TrialState.RUNNING] == 1
 
-    @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, "0.3", None, True])
-    def test_objective_that_is_no_finite_number_is_refused(self, study: Study, value: Any) -> None:
-        lease = begin(study)
-        with pytest.raises(ValueError, match="not a finite number"):
-            study.report(lease, 1, value)
-        with pytest.raises(ValueError, match=r"not a finite number|exactly a complete trial has a value"):
-            study.tell(lease, TrialState.COMPLETE, value=value)
-        assert study.trials()[0].state is TrialState.RUNNING
-
-    @pytest.mark.parametrize("epoch", [0, -1, 1.5, True])
-    def test_epoch_that_is_no_whole_number_from_1_is_refused(self, study: Study, epoch: Any) -> None:
-        with pytest.raises(ValueError, match="not a whole number from 1"):
-            study.report(begin(study), epoch, 0.5)
-
-    @pytest.mark.parametrize(
-        ("state", "arguments"),
-        [
-            (TrialState.COMPLETE, {}),
-            (TrialState.PRUNED, {"value": 0.5}),
-            (TrialState.FAILED, {}),
-            (TrialState.PRUNED, {"cause": "oom"}),
-            (TrialState.RUNNING, {}),
-            (TrialState.PAUSED, {}),
-            (TrialState.QUEUED, {}),
-            (TrialState.INFEASIBLE, {"cause": "infeasible"}),
-            (TrialState.FAILED, {"cause": "oom", "attributes": {"cause": "other"}}),
-            (TrialState.FAILED, {"cause": "oom", "attributes": {"loss": math.nan}}),
-        ],
-    )
-    def test_tell_that_does_not_fit_is_refused(
-        self, study: Study, state: TrialState, arguments: dict[str, Any]
-    ) -> None:
-        lease = begin(study)
-        with pytest.raises(ValueError, match=r"trial|attribute"):
-            study.tell(lease, state, **arguments)
-        assert study.trials()[0].state is TrialState.RUNNING
-
     def test_ended_trial_never_changes(self, study: Study) -> None:
         lease = complete(study, 0.5)
-        for late in (
+        late_calls: tuple[Callable[[], None], ...] = (
             lambda: study.report(lease, 2, 0.75),
             lambda: study.tell(lease, TrialState.COMPLETE, value=0.75),
             lambda: study.tell(lease, TrialState.FAILED, cause="lost"),
             lambda: study.pause(lease),
             lambda: study.release(lease),
-        ):
+        )
+        for late in late_calls:
             with pytest.raises(LeaseLostError, match="the trial is complete"):
                 late()
         assert (study.trials()[0].value, study.trials()[0].reports) == (0.5, {1: 0.5})
@@ -381,12 +347,13 @@ class StudyContract:
         assert [trial.id for trial in study.claimable()] == [old.trial_id]
         new = study.claim(old.trial_id, owner=process_identity())
         assert (new.trial_id, new.number, new.attempt) == (old.trial_id, 0, 2)
-        for late in (
+        late_calls: tuple[Callable[[], None], ...] = (
             lambda: study.report(old, 2, 0.5),
             lambda: study.tell(old, TrialState.COMPLETE, value=0.5),
             lambda: study.pause(old),
             lambda: study.release(old),
-        ):
+        )
+        for late in late_calls:
             with pytest.raises(LeaseLostError, match="works on it in attempt 2"):
                 late()
         assert study.renew([old, new]) == (old,)
@@ -543,6 +510,8 @@ class StudyContract:
             assert getattr(optuna.visualization, plot)(loaded).data
 
     def test_study_of_plain_optuna_is_read_and_goes_on(self, url: str, storage: Storage) -> None:
+        if storage.file is not None:
+            storage.file.parent.mkdir()
         made = _make_plain_study(_driver_url(url))
         study = storage.open_study("plain")
         assert (study.direction, study.specification, study.attributes) == ("minimize", {}, {"note": "mine"})
@@ -609,8 +578,8 @@ class StudyContract:
         costs = {}
         for size in (10, 500):
             study = storage.create_study(f"size {size}", direction="minimize")
-            study.as_optuna().add_trials([_frozen(0.5)] * (size - 8))
-            for _ in range(8):
+            _insert_ended_trials(storage, study, size - 4)
+            for _ in range(4):
                 begin(study)
             with counted(storage) as cold:
                 assert len(storage.open_study(study.name).trials()) == size
@@ -648,13 +617,6 @@ class StudyContract:
         study.forget_checkpoints(new, records[1:])
         assert study.checkpoints(study.trials()[0]) == records[:1]
 
-    @pytest.mark.parametrize("path", ["/tmp/a.pt", "../a.pt", "a/../../b.pt", "", "a\\b.pt", "x" * 1025])
-    def test_checkpoint_path_that_leaves_the_root_is_refused(self, study: Study, path: str) -> None:
-        lease = begin(study)
-        with pytest.raises(ValueError, match="relative to that root"):
-            study.report(lease, 1, 0.5, {}, _record(path, 1))
-        assert study.trials()[0].reports == {}
-
 
 def _record(path: str, epoch: int) -> CheckpointRecord:
     return CheckpointRecord(path=path, epoch=epoch, attempt=1, digest="0" * 64, size_bytes=2**40)
@@ -671,31 +633,39 @@ def _driver_url(url: str) -> str:
     return url.replace("postgresql://", "postgresql+psycopg://")
 
 
-def _frozen(value: float) -> optuna.trial.FrozenTrial:
-    return optuna.trial.create_trial(
-        value=value,
-        params={"x": value},
-        distributions={"x": FloatDistribution(0.0, 1.0)},
-        intermediate_values={1: value},
-    )
+def _insert_ended_trials(storage: Storage, study: Study, count: int) -> None:
+    """Insert many trials as plain Optuna would have, in a few statements."""
+    trials = [{"study_id": study.id, "number": number, "state": "COMPLETE"} for number in range(count)]
+    distribution = distribution_to_json(FloatDistribution(0.0, 1.0))
+    with storage.engine.begin() as connection:
+        connection.execute(optuna_tables.trials.insert(), trials)
+        where = optuna_tables.trials.c.study_id == study.id
+        ids = connection.scalars(select(optuna_tables.trials.c.trial_id).where(where)).all()
+        children: Mapping[Table, Mapping[str, object]] = {
+            optuna_tables.trial_params: {"param_name": "x", "param_value": 0.5, "distribution_json": distribution},
+            optuna_tables.trial_values: {"objective": 0, "value": 0.5, "value_type": "FINITE"},
+            optuna_tables.trial_user_attributes: {"key": "a", "value_json": "1"},
+        }
+        for table, row in children.items():
+            connection.execute(table.insert(), [{"trial_id": trial_id, **row} for trial_id in ids])
 
 
 def _make_plain_study(url: str) -> optuna.Study:
-    made = optuna.create_study(study_name="plain", storage=url, sampler=optuna.samplers.RandomSampler(seed=0))
+    storage = optuna.storages.RDBStorage(url, engine_kwargs={"poolclass": NullPool})
+    made = optuna.create_study(study_name="plain", storage=storage, sampler=optuna.samplers.RandomSampler(seed=0))
     made.set_user_attr("note", "mine")
-    endings: list[Callable[[optuna.trial.Trial], None]] = [
-        lambda trial: made.tell(trial, 0.25) and None,
-        lambda trial: made.tell(trial, state=optuna.trial.TrialState.PRUNED) and None,
-        lambda trial: made.tell(trial, state=optuna.trial.TrialState.FAIL) and None,
-        lambda trial: None,
-    ]
-    for number, end in enumerate(endings):
+    for number in range(4):
         trial = made.ask()
         trial.suggest_float("x", 0.0, 1.0)
         trial.suggest_categorical("op", ["a", "b"])
-        if number == 1:
-            trial.report(math.nan, 0)
-            trial.report(math.inf, 1)
-        end(trial)
+        match number:
+            case 0:
+                made.tell(trial, 0.25)
+            case 1:
+                trial.report(math.nan, 0)
+                trial.report(math.inf, 1)
+                made.tell(trial, state=optuna.trial.TrialState.PRUNED)
+            case 2:
+                made.tell(trial, state=optuna.trial.TrialState.FAIL)
     made.enqueue_trial({"x": 0.5})
     return made

@@ -3,22 +3,12 @@ from itertools import pairwise, product
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
-from search_spaces.genotype import EDGES, NODES, OPERATIONS, CellGenotype, Edge
+from search_spaces.genotype import EDGES, NODES, CellGenotype, Edge
 from search_spaces.graph import GraphEdge, GraphNode, NetworkGraph, cell_graph
+from tests.search_spaces.cells import ANY_CELL, cell
 
 ALL_EDGES: tuple[Edge, ...] = ((0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3))
-
-cells = st.tuples(*[st.sampled_from(OPERATIONS)] * len(EDGES)).map(
-    lambda operations: CellGenotype(dict(zip(EDGES, operations, strict=True)))
-)
-
-
-def cell(**operations: str) -> CellGenotype:
-    """Build a cell from `e12="conv3x3"`; all other edges are `none`."""
-    given_edges = {(int(name[1]), int(name[2])): operation for name, operation in operations.items()}
-    return CellGenotype({edge: given_edges.get(edge, "none") for edge in EDGES})
 
 
 def _edges_on_paths(genotype: CellGenotype) -> set[Edge]:
@@ -36,13 +26,13 @@ def test_edges_are_those_of_the_benchmark() -> None:
     assert EDGES == ALL_EDGES
 
 
-@given(cells)
+@given(ANY_CELL)
 def test_live_edges_are_exactly_those_on_a_path(genotype: CellGenotype) -> None:
     assert set(genotype.live_edges()) == _edges_on_paths(genotype)
     assert genotype.has_path() == bool(_edges_on_paths(genotype))
 
 
-@given(cells)
+@given(ANY_CELL)
 def test_pruned_is_idempotent_and_keeps_live_edges(genotype: CellGenotype) -> None:
     pruned = genotype.pruned()
     assert pruned.pruned() == pruned
@@ -50,7 +40,7 @@ def test_pruned_is_idempotent_and_keeps_live_edges(genotype: CellGenotype) -> No
     assert {edge for edge, operation in pruned.operations.items() if operation != "none"} == set(pruned.live_edges())
 
 
-@given(cells)
+@given(ANY_CELL)
 def test_string_and_configuration_round_trips(genotype: CellGenotype) -> None:
     assert CellGenotype.parse(genotype.to_string()) == genotype
     assert CellGenotype.from_configuration(genotype.to_configuration()) == genotype
@@ -100,7 +90,7 @@ def test_from_configuration_names_a_missing_edge() -> None:
         CellGenotype.from_configuration({f"edge_{s}_{t}": "skip" for s, t in EDGES if (s, t) != (2, 3)})
 
 
-@given(cells)
+@given(ANY_CELL)
 def test_graph_shows_every_operation_and_marks_dead_ones(genotype: CellGenotype) -> None:
     graph = cell_graph(genotype)
     drawn = {(int(edge.source), int(edge.target)): edge for edge in graph.edges}

@@ -71,7 +71,7 @@ def test_key_is_the_hash_of_the_canonical_json() -> None:
 
 def test_key_is_equal_for_one_network_and_differs_for_another() -> None:
     space = small_space()
-    adam = {"channels": 8, "optimizer": "adam", "momentum": 0.5}
+    adam: dict[str, JsonScalar] = {"channels": 8, "optimizer": "adam", "momentum": 0.5}
     assert space.key(adam) == space.key(adam | {"momentum": 0.1})
     assert space.key(adam) != space.key(adam | {"optimizer": "sgd"})
 
@@ -128,7 +128,7 @@ def test_mutate_without_any_second_value_raises() -> None:
 
 def test_neighbours_of_named_parameters_only() -> None:
     space = small_space()
-    centre = {"channels": 8, "optimizer": "sgd", "momentum": 0.0}
+    centre: dict[str, JsonScalar] = {"channels": 8, "optimizer": "sgd", "momentum": 0.0}
     assert [dict(n) for n in space.neighbours(centre, names=["momentum", "channels"])] == [
         centre | {"channels": 16},
         centre | {"momentum": 0.1},
@@ -175,7 +175,7 @@ def test_from_json_names_what_lacks() -> None:
 
 def test_space_pickles_with_its_hooks() -> None:
     space = pickle.loads(pickle.dumps(small_space()))
-    configuration = {"channels": 32, "optimizer": "adam", "momentum": 0.5}
+    configuration: dict[str, JsonScalar] = {"channels": 32, "optimizer": "adam", "momentum": 0.5}
     assert space.key(configuration) == small_space().key(configuration)
     assert space.refusal(configuration) == small_space().refusal(configuration)
 

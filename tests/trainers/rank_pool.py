@@ -64,7 +64,7 @@ def _open(ranks: Ranks | None, store: str) -> str:
 
 def _serve(rank: int, world_size: int, connection: Connection) -> None:
     import torch
-    from torch.distributed import FileStore
+    from torch._C._distributed_c10d import FileStore
 
     from trainers.distributed import open_ranks
 

@@ -1,6 +1,7 @@
 """What must hold for every training, whatever it learns."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,7 +31,13 @@ def test_resumed_training_equals_uninterrupted_one_to_the_last_bit(
     few_digits: ImageData, tmp_path: Path, optimizer: str, precision: str
 ) -> None:
     network = {"dropout": 0.5}
-    settings = {"optimizer": optimizer, "precision": precision, "augmentation": 0.5, "epochs": 3, "patience": 5}
+    settings: dict[str, Any] = {
+        "optimizer": optimizer,
+        "precision": precision,
+        "augmentation": 0.5,
+        "epochs": 3,
+        "patience": 5,
+    }
     whole, first, second = Script(), Script({1: Decision.PAUSE}), Script()
 
     trainer.fit(tiny_task(tmp_path / "whole", network, **settings), few_digits, ALONE, whole)
@@ -65,7 +72,7 @@ def test_same_seed_is_same_run_and_another_seed_is_another(few_digits: ImageData
 @pytest.mark.parametrize("batch_size", [32, 13])
 @pytest.mark.parametrize("accumulate", [2, 5])
 def test_accumulation_equals_big_batch(few_digits: ImageData, tmp_path: Path, accumulate: int, batch_size: int) -> None:
-    scripts = {}
+    scripts: dict[int, Script] = {}
     for parts in (1, accumulate):
         scripts[parts] = Script()
         task = tiny_task(

@@ -1,5 +1,6 @@
 """Short ways to train in tests: a task, a reporter that remembers, and comparisons of what came out."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,13 +9,13 @@ import torch
 
 from search_spaces.configuration import JsonScalar
 from trainers.checkpoint import Checkpoint, read_checkpoint
-from trainers.data.arrays import ImageData, ImageSplit
 from trainers.config import TrainConfig, TrainTask
+from trainers.data.arrays import ImageData, ImageSplit
 from trainers.reporting import Decision, Report
 
 __all__ = ["PLAIN", "Script", "assert_same_tensors", "last_checkpoint", "timeless", "tiny_task", "two_classes"]
 
-PLAIN = {"width": 4, "norm": "batch", "dropout": 0.0, "kind": "sound"}
+PLAIN: Mapping[str, JsonScalar] = {"width": 4, "norm": "batch", "dropout": 0.0, "kind": "sound"}
 
 
 class Script:
@@ -30,7 +31,7 @@ class Script:
 
 
 def tiny_task(
-    root: Path, network: dict[str, JsonScalar] | None = None, *, resume_from: str | None = None, **training: Any
+    root: Path, network: Mapping[str, JsonScalar] | None = None, *, resume_from: str | None = None, **training: Any
 ) -> TrainTask:
     settings = {"epochs": 2, "batch_size": 32, "learning_rate": 0.01, "seed": 7, **training}
     return TrainTask(
@@ -62,7 +63,7 @@ def assert_same_tensors(left: Any, right: Any, tolerance: float = 0.0) -> None:
         assert left.keys() == right.keys()
         for key in left:
             assert_same_tensors(left[key], right[key], tolerance)
-    elif isinstance(left, list):
+    elif isinstance(left, list | tuple):
         assert len(left) == len(right)
         for ours, theirs in zip(left, right, strict=True):
             assert_same_tensors(ours, theirs, tolerance)

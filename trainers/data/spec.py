@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 __all__ = ["DataSpec"]
 
@@ -29,3 +29,12 @@ class DataSpec(BaseModel):
     """Share of all items that only the finished search sees; ignored when the data bring a test split."""
     split_seed: int = 0
     """Seed of the stratified split."""
+
+    @model_validator(mode="after")
+    def _leave_training_items(self) -> "DataSpec":
+        if self.validation_fraction + self.test_fraction >= 1.0:
+            raise ValueError(
+                f"validation_fraction={self.validation_fraction} and test_fraction={self.test_fraction} "
+                "leave nothing to train on; together they must be below 1"
+            )
+        return self

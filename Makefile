@@ -1,0 +1,45 @@
+# `make search` and `make test` need Python 3.11 or later and nothing else; `make check` is what every change passes.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: search test test-all check format install install-dev clean
+
+search: install
+	$(BIN)/automl search --space nas_small
+
+test: install-dev
+	$(BIN)/python -m pytest -m "not slow"
+
+test-all: install-dev
+	$(BIN)/python -m pytest
+
+check: install-dev
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/test_imports.py
+
+format: install-dev
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+install: $(VENV)/installed
+
+install-dev: $(VENV)/installed-dev
+
+# The marks are newer than the files that say what is installed, or the installation runs again.
+$(VENV)/installed: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	touch $@
+
+$(VENV)/installed-dev: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	touch $@ $(VENV)/installed
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,122 @@
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from search_spaces.cost import count_multiply_adds, count_parameters
+
+
+class _WithBareWeights(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(10, 11)
+        self.bare = nn.Parameter(torch.zeros(5))
+
+    def forward(self, x_NC: Tensor) -> Tensor:
+        y_NK: Tensor = self.linear(x_NC)
+        return y_NK + self.bare.sum()
+
+
+class _UsedTwice(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(8, 8, bias=False)
+        self.second = self.first
+
+    def forward(self, x_NC: Tensor) -> Tensor:
+        y_NC: Tensor = self.second(self.first(x_NC))
+        return y_NC
+
+
+class _Restless(nn.Module):
+    """Draws numbers, counts its calls and drops out: everything that counting must leave alone."""
+
+    calls: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Conv2d(1, 2, 3, padding=1), nn.BatchNorm2d(2), nn.Dropout(0.5))
+        self.body[1].eval()
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x_NCHW: Tensor) -> Tensor:
+        self.calls += 1
+        y_NCHW: Tensor = self.body(x_NCHW)
+        return y_NCHW + torch.rand_like(y_NCHW)
+
+
+class _Broken(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        raise RuntimeError("broken on purpose")
+
+
+def test_count_parameters_of_a_linear_layer() -> None:
+    assert count_parameters(nn.Linear(10, 11)) == 121
+
+
+def test_count_parameters_includes_bare_weights() -> None:
+    assert count_parameters(_WithBareWeights()) == 121 + 5
+
+
+def test_count_parameters_counts_a_shared_module_once() -> None:
+    assert count_parameters(_UsedTwice()) == 64
+
+
+@pytest.mark.parametrize("build", [_WithBareWeights, _UsedTwice, _Restless, lambda: nn.LSTM(3, 4)])
+def test_count_parameters_equals_the_sum_over_parameters(build: Callable[[], nn.Module]) -> None:
+    model = build()
+    assert count_parameters(model) == sum(weight.numel() for weight in model.parameters())
+
+
+@pytest.mark.parametrize(
+    ("build", "input_shape", "expected"),
+    [
+        (lambda: nn.Linear(10, 11), (10,), 110),
+        (lambda: nn.Conv2d(3, 8, 3, padding=1), (3, 8, 8), 64 * 8 * 27),
+        (lambda: nn.Conv2d(8, 8, 3, padding=1, groups=8), (8, 4, 4), 16 * 8 * 9),
+        (lambda: nn.Conv2d(3, 8, 3, stride=2), (3, 9, 9), 16 * 8 * 27),
+        (_WithBareWeights, (10,), 110),
+        (_UsedTwice, (8,), 2 * 64),
+        (lambda: nn.Sequential(nn.BatchNorm2d(3), nn.ReLU(), nn.AvgPool2d(2)), (3, 8, 8), 0),
+        (lambda: nn.TransformerEncoderLayer(16, 2, 32, batch_first=True), (5, 16), 11_040),
+        (lambda: nn.LSTM(8, 16, batch_first=True), (5, 8), 5 * (8 + 16) * 64),
+    ],
+    ids=["linear", "conv", "depthwise", "strided", "bare", "shared", "free", "attention", "lstm"],
+)
+def test_count_multiply_adds_is_exact(
+    build: Callable[[], nn.Module], input_shape: tuple[int, ...], expected: int
+) -> None:
+    assert count_multiply_adds(build(), input_shape) == expected
+
+
+def test_count_multiply_adds_of_an_embedding_takes_integers() -> None:
+    model = nn.Sequential(nn.Embedding(100, 4), nn.Linear(4, 6))
+    assert count_multiply_adds(model, (7,), dtype=torch.long) == 7 * 24
+
+
+def test_count_multiply_adds_leaves_the_model_and_the_generator_alone() -> None:
+    model = _Restless()
+    flags = [module.training for module in model.modules()]
+    state = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    random_state = torch.get_rng_state()
+    assert count_multiply_adds(model, (1, 4, 4)) == 16 * 2 * 9
+    assert [module.training for module in model.modules()] == flags
+    assert all(torch.equal(state[name], tensor) for name, tensor in model.state_dict().items())
+    assert torch.equal(torch.get_rng_state(), random_state)
+    assert all(weight.grad is None for weight in model.parameters())
+
+
+def test_count_multiply_adds_restores_training_flags_after_an_error() -> None:
+    model = nn.Sequential(_Broken())
+    with pytest.raises(RuntimeError, match="broken on purpose"):
+        count_multiply_adds(model, (1,))
+    assert model.training
+    assert model[0].training
+
+
+def test_counts_of_a_network_without_memory_are_the_same() -> None:
+    with torch.device("meta"):
+        weightless = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8))
+    assert count_parameters(weightless) == 3 * 8 * 9 + 8 + 16
+    assert count_multiply_adds(weightless, (3, 8, 8)) == 64 * 8 * 27

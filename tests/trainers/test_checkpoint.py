@@ -1,0 +1,90 @@
+import dataclasses
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from tests.trainers.training import assert_same_tensors
+from trainers.checkpoint import Checkpoint, checkpoint_name, read_checkpoint, write_checkpoint
+from trainers.errors import DamagedCheckpointError
+
+
+@pytest.fixture
+def checkpoint() -> Checkpoint:
+    network = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2))
+    optimizer = torch.optim.AdamW(network.parameters())
+    network(torch.ones(4, 3)).sum().backward()
+    optimizer.step()
+    return Checkpoint(
+        epoch=3,
+        seed=5,
+        network=network.state_dict(),
+        optimization={"optimizer": optimizer.state_dict(), "scaler": {}, "steps_made": 1, "skipped_steps": 0},
+        best={"value": 0.5, "epoch": 2, "mark": None, "mark_epoch": 0, "last_epoch": 3},
+        metrics={"accuracy": 0.5},
+        blueprint={"space": "tiny", "configuration": {"width": 4}, "input_shape": [1, 8, 8]},
+    )
+
+
+def test_written_checkpoint_reads_back_equal(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    file = write_checkpoint(checkpoint, tmp_path, "trial-0/epoch-0003.pt")
+    read = read_checkpoint(tmp_path / file.path)
+    assert_same_tensors(dict(checkpoint.network), dict(read.network))
+    assert_same_tensors(dict(checkpoint.optimization), dict(read.optimization))
+    for name in ("epoch", "seed", "best", "metrics", "blueprint"):
+        assert getattr(read, name) == getattr(checkpoint, name)
+
+
+def test_checkpoint_is_a_plain_weights_only_file(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    write_checkpoint(checkpoint, tmp_path, "c.pt")
+    content = torch.load(tmp_path / "c.pt", weights_only=True)
+    assert_same_tensors(dict(checkpoint.network), content["network"])
+
+
+def test_nothing_is_left_beside_a_checkpoint(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    write_checkpoint(checkpoint, tmp_path, "a/b/c.pt")
+    write_checkpoint(checkpoint, tmp_path, "a/b/c.pt")
+    assert [path.name for path in (tmp_path / "a/b").iterdir()] == ["c.pt"]
+
+
+def test_failed_write_leaves_the_old_checkpoint_and_nothing_else(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    write_checkpoint(checkpoint, tmp_path, "c.pt")
+    before = (tmp_path / "c.pt").read_bytes()
+    unsavable = dataclasses.replace(checkpoint, blueprint={"hook": lambda: None})  # type: ignore[dict-item]  # on purpose
+    with pytest.raises(Exception, match="pickle"):
+        write_checkpoint(unsavable, tmp_path, "c.pt")
+    assert (tmp_path / "c.pt").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["c.pt"]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.99])
+def test_checkpoint_cut_short_is_refused(checkpoint: Checkpoint, tmp_path: Path, share: float) -> None:
+    write_checkpoint(checkpoint, tmp_path, "c.pt")
+    content = (tmp_path / "c.pt").read_bytes()
+    (tmp_path / "c.pt").write_bytes(content[: int(share * len(content))])
+    with pytest.raises(DamagedCheckpointError, match=r"c\.pt is cut short or damaged"):
+        read_checkpoint(tmp_path / "c.pt")
+
+
+def test_single_flipped_bit_in_a_weight_is_refused(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    write_checkpoint(checkpoint, tmp_path, "c.pt")
+    content = bytearray((tmp_path / "c.pt").read_bytes())
+    weight = checkpoint.network["0.weight"].numpy().tobytes()
+    content[content.index(weight)] ^= 1
+    (tmp_path / "c.pt").write_bytes(content)
+    with pytest.raises(DamagedCheckpointError, match="fails its checksum"):
+        read_checkpoint(tmp_path / "c.pt")
+
+
+def test_missing_and_foreign_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DamagedCheckpointError, match="is missing"):
+        read_checkpoint(tmp_path / "none.pt")
+    torch.save({"weights": torch.ones(2)}, tmp_path / "foreign.pt")
+    with pytest.raises(DamagedCheckpointError, match=r"is no 'automl checkpoint 1' file"):
+        read_checkpoint(tmp_path / "foreign.pt")
+
+
+def test_names_sort_like_epochs() -> None:
+    names = [checkpoint_name(epoch) for epoch in (1, 9, 10, 99, 100, 2000)]
+    assert names == sorted(names)
