@@ -1,4 +1,7 @@
-"""From a name to a class: a file in `automl/samplers` or `automl/pruners`, or an entry point of another package."""
+"""From a name to a sampler or a pruner.
+
+A name is that of a file in `automl/samplers` or `automl/pruners`, of an entry point of another package, or `module:Class`.
+"""
 
 from importlib import import_module
 from typing import Literal, TypeAlias, TypeVar
@@ -6,7 +9,7 @@ from typing import Literal, TypeAlias, TypeVar
 from automl.errors import UnknownPluginError
 from automl.pruners.base import Pruner
 from automl.samplers.base import Sampler
-from search_spaces.discovery import entry_points, module_names
+from search_spaces.discovery import entry_points, is_importable, module_names
 from search_spaces.errors import did_you_mean
 
 __all__ = ["available", "pruner_class", "sampler_class"]
@@ -41,15 +44,19 @@ def pruner_class(name: str) -> type[Pruner]:
 
 
 def _load(kind: Kind, name: str, base: type[_Plugin]) -> type[_Plugin]:
-    names = available(kind)
-    if name not in names:
-        hint = did_you_mean(name, names)
-        raise UnknownPluginError(f"no {kind} '{name}';{hint} available: {', '.join(names)}")
     plugin = entry_points(f"automl.{kind}s").get(name)
     if plugin is not None:
         return _checked(plugin.load(), kind, name, base)
-    module = import_module(f"automl.{kind}s.{name}")
-    return _checked(getattr(module, module.__all__[0]), kind, name, base)
+    if name in available(kind):
+        module = import_module(f"automl.{kind}s.{name}")
+        return _checked(getattr(module, module.__all__[0]), kind, name, base)
+    module_name, _, class_name = name.partition(":")
+    if class_name and is_importable(module_name):
+        return _checked(getattr(import_module(module_name), class_name, None), kind, name, base)
+    names = available(kind)
+    raise UnknownPluginError(
+        f"no {kind} '{name}';{did_you_mean(name, names)} available: {', '.join(names)}, or module:Class"
+    )
 
 
 def _checked(found: object, kind: Kind, name: str, base: type[_Plugin]) -> type[_Plugin]:

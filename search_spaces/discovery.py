@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["entry_points", "module_names"]
+__all__ = ["entry_points", "is_importable", "module_names"]
 
 
 def module_names(package: str) -> tuple[str, ...]:
@@ -46,3 +46,15 @@ def entry_points(group: str) -> "Mapping[str, EntryPoint]":
                 f"two installed packages offer {point.name!r} in {group!r}: {other.value} and {point.value}"
             )
     return found
+
+
+def is_importable(module: str) -> bool:
+    """Return whether a dotted name is that of a module; its parent packages are imported, itself it is not."""
+    parts = module.split(".")
+    if not all(part.isidentifier() for part in parts):
+        return False
+    for length in range(1, len(parts)):  # find_spec raises for a parent that is missing or is no package
+        parent = importlib.util.find_spec(".".join(parts[:length]))
+        if parent is None or parent.submodule_search_locations is None:
+            return False
+    return importlib.util.find_spec(module) is not None

@@ -36,7 +36,10 @@ class StudySummary:
 
 def summarise(connection: Connection) -> tuple[StudySummary, ...]:
     """Sum up all studies, in order of creation."""
+    # The names first: PostgreSQL shows each statement what was committed before it, and a study that comes to be
+    # meanwhile must not appear without its direction.
     names = select(optuna.studies.c.study_id, optuna.studies.c.study_name).order_by(optuna.studies.c.study_id)
+    studies = connection.execute(names).all()
     directions = _directions(connection)
     counts = count_states(connection)
     extremes = {row.study_id: row for row in connection.execute(_extremes())}
@@ -49,7 +52,7 @@ def summarise(connection: Connection) -> tuple[StudySummary, ...]:
             best_value=_best(directions[row.study_id], extremes.get(row.study_id)),
             last_activity=activity.get(row.study_id),
         )
-        for row in connection.execute(names).all()
+        for row in studies
     )
 
 

@@ -33,7 +33,7 @@ SPACE = SearchSpace(
     "nas_small",
     {
         **_EDGES,
-        "channels": Integer(low=8, high=32, step=8, role="architecture"),
+        "channels": Integer(low=8, high=24, step=4, role="architecture"),
         "cells_per_stage": Integer(low=1, high=2, role="architecture"),
         "dropout": Float(low=0.0, high=0.3, step=0.05, role="architecture"),
         "optimizer": Categorical(choices=("sgd", "adam", "adamw")),

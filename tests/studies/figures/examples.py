@@ -11,6 +11,7 @@ from numpy.random import default_rng
 from studies.figures.snapshot import StudySnapshot
 from studies.trial import JsonScalar, Trial, TrialState
 
+Direction = Literal["maximize", "minimize"]
 START = datetime(2025, 3, 14, 9, 26, 53, tzinfo=UTC)
 ENDED = {TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAILED, TrialState.INFEASIBLE}
 OPERATIONS = ("none", "skip", "conv1x1", "conv3x3", "avg_pool")
@@ -21,7 +22,7 @@ class StoredStudy:
     """A study as the database gives it, with the trials in memory."""
 
     name: str
-    direction: Literal["maximize", "minimize"] = "minimize"
+    direction: Direction = "minimize"
     specification: Mapping[str, object] = field(default_factory=dict)
     attributes: Mapping[str, object] = field(default_factory=dict)
     stored: Sequence[Trial] = ()
@@ -109,5 +110,5 @@ def with_configuration(example: Trial, configuration: Mapping[str, JsonScalar]) 
     )
 
 
-def snapshot(*trials: Trial, direction: Literal["maximize", "minimize"] = "minimize") -> StudySnapshot:
+def snapshot(*trials: Trial, direction: Direction = "minimize") -> StudySnapshot:
     return StudySnapshot(name="odd", direction=direction, metric="loss", trials=trials)

@@ -4,7 +4,7 @@ import math
 
 from studies.figures.snapshot import StudySnapshot
 from studies.trial import TrialState
-from tests.studies.figures.examples import snapshot, trial
+from tests.studies.figures.examples import snapshot, trial, with_configuration
 
 ODD_STUDIES: dict[str, StudySnapshot] = {
     "empty": snapshot(),
@@ -46,7 +46,9 @@ ODD_STUDIES: dict[str, StudySnapshot] = {
     "no parameters": snapshot(*[trial(i, value=i / 3) for i in range(6)]),
     "html in names": snapshot(
         *[
-            trial(i, value=i / 7, **{"<b>x</b>": i / 7, "$y$": ["<script>alert(1)</script>", "&lt;"][i % 2]})
+            with_configuration(
+                trial(i, value=i / 7), {"<b>x</b>": i / 7, "$y$": ["<script>alert(1)</script>", "&lt;"][i % 2]}
+            )
             for i in range(8)
         ]
     ),

@@ -39,8 +39,8 @@ def test_best_is_the_best_complete_trial_never_a_pruned_one() -> None:
 
 
 def test_best_of_equal_trials_is_the_earlier() -> None:
-    for direction in ("minimize", "maximize"):
-        study = snapshot(trial(0, value=0.5), trial(1, value=0.5), direction=direction)  # type: ignore[arg-type]  # a literal
+    pair = trial(0, value=0.5), trial(1, value=0.5)
+    for study in (snapshot(*pair, direction="minimize"), snapshot(*pair, direction="maximize")):
         assert study.best is not None
         assert study.best.number == 0
 

@@ -1,0 +1,39 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from automl import api
+from automl.api import SearchOutcome
+
+Search = Callable[..., SearchOutcome]
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/studies.db"
+
+
+@pytest.fixture(autouse=True)
+def _own_state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+@pytest.fixture
+def toy_search(storage: str) -> Search:
+    """Search the toy space in this process; every field can be given."""
+
+    def search(**fields: object) -> SearchOutcome:
+        toy: dict[str, object] = {
+            "space": "tests.helpers.toy",
+            "storage": storage,
+            "study": "toy",
+            "metric": "loss",
+            "epochs": 4,
+            "sampler": "random",
+            "pruner": "none",
+            "executor": "inline",
+        }
+        return api.search(**{**toy, **fields})
+
+    return search

@@ -1,0 +1,206 @@
+"""Whole searches in this process: a toy trainer, a real database."""
+
+import json
+import math
+from pathlib import Path
+
+import optuna
+import pytest
+
+from automl import api
+from automl.errors import InvalidSpecError, SearchFailedError
+from search_spaces.configuration import Configuration
+from studies.storage import Storage
+from studies.study import Study
+from studies.trial import TrialState
+from tests.automl.conftest import Search
+from tests.helpers.moody_toy import SPACE as MOODY
+from tests.helpers.toy import SPACE, loss_after
+
+
+def enqueue(study: Study, *configurations: dict[str, float | str]) -> None:
+    for configuration in configurations:
+        study.enqueue(MOODY.validate({"x": 0.5, "mood": "fine", "epoch_s": 0.0, **configuration}), MOODY.distributions())
+
+
+def moody_study(storage: str, *configurations: dict[str, float | str]) -> Study:
+    study = Storage(storage).create_study("toy", direction="minimize")
+    enqueue(study, *configurations)
+    return study
+
+
+def test_search_budget_is_the_studys_over_all_runs(toy_search: Search) -> None:
+    assert len(toy_search(trials=10).study.trials()) == 10
+    again = toy_search(trials=10)
+    assert len(again.study.trials()) == 10
+    assert again.exit_code == 0
+    assert "had ended before" in again.reason
+    assert len(toy_search(trials=15).study.trials()) == 15
+
+
+def test_search_values_are_the_best_epochs_and_the_checkpoint_is_that_ones(toy_search: Search) -> None:
+    outcome = toy_search(trials=5)
+    assert outcome.best is not None
+    for trial in outcome.study.trials():
+        x = float(str(trial.configuration["x"]))
+        assert trial.state is TrialState.COMPLETE
+        assert dict(trial.reports) == {epoch: loss_after(epoch, x) for epoch in (1, 2, 3, 4)}
+        assert trial.value == min(trial.reports.values())
+    assert outcome.best.value == min(trial.value or math.inf for trial in outcome.study.trials())
+    assert outcome.best.attributes["best_epoch"] == 4
+    assert outcome.test == {"loss": 4.0}, "the toy's test metric is the epoch of the checkpoint that was evaluated"
+
+
+def test_search_only_the_best_trials_best_checkpoint_is_left(toy_search: Search, tmp_path: Path) -> None:
+    outcome = toy_search(trials=6)
+    assert outcome.best is not None
+    left = sorted(path for path in (tmp_path / "artifacts").rglob("epoch-*"))
+    assert [path.name for path in left] == ["epoch-0004.json"]
+    assert f"trial-{outcome.best.number:05d}" in str(left[0])
+
+
+def test_search_resumed_equals_unbroken(toy_search: Search, tmp_path: Path) -> None:
+    unbroken = toy_search(trials=12, sampler="evolution", pruner="median")
+    other = f"sqlite:///{tmp_path}/other.db"
+    toy_search(trials=5, sampler="evolution", pruner="median", storage=other)
+    resumed = api.resume("toy", storage=other, trials=12)
+
+    def history(study: Study) -> list[tuple[object, ...]]:
+        return [(t.number, Configuration(t.configuration), t.state, t.value, dict(t.reports)) for t in study.trials()]
+
+    assert history(resumed.study) == history(unbroken.study)
+
+
+def test_search_same_seed_same_trials_and_another_seed_others(toy_search: Search, tmp_path: Path) -> None:
+    def xs(name: str, seed: int) -> list[object]:
+        outcome = toy_search(trials=4, seed=seed, storage=f"sqlite:///{tmp_path}/{name}.db")
+        return [trial.configuration["x"] for trial in outcome.study.trials()]
+
+    assert xs("a", 3) == xs("b", 3) != xs("c", 4)
+
+
+def test_search_strange_objectives_fail_their_trial_and_nothing_else(toy_search: Search, storage: str) -> None:
+    moods = ("fine", "nan", "inf", "-inf", "none", "text", "silent", "raise_0")
+    moody_study(storage, *({"mood": mood, "x": 0.3} for mood in moods), {"x": 0.4})
+    outcome = toy_search(space="tests.helpers.moody_toy", trials=9, epochs=2, max_failures=99)
+    ends = [(trial.state, trial.cause) for trial in outcome.study.trials()]
+    non_finite, user_error = (TrialState.FAILED, "non_finite"), (TrialState.FAILED, "user_error")
+    complete = (TrialState.COMPLETE, None)
+    assert ends == [complete, *[non_finite] * 3, *[user_error] * 4, complete]
+    assert outcome.best is not None and outcome.best.number == 0
+    assert "'0.3'" in str(outcome.study.trials()[5].attributes["error"])
+    assert "ZeroDivisionError" in str(outcome.study.trials()[7].attributes["traceback"])
+    json.dumps([dict(trial.attributes) for trial in outcome.study.trials()], allow_nan=False)
+
+
+def test_search_everything_pruned_ends_with_3_and_a_report(toy_search: Search) -> None:
+    outcome = toy_search(trials=5, pruner="tests.helpers.pruners:StopAtOnce")
+    assert outcome.exit_code == 3
+    assert outcome.best is None
+    assert outcome.report is not None and outcome.report.stat().st_size > 1000
+    assert [(t.state, t.last_epoch) for t in outcome.study.trials()] == [(TrialState.PRUNED, 1)] * 5
+
+
+def test_search_everything_failed_ends_with_3_and_a_report(toy_search: Search, storage: str) -> None:
+    moody_study(storage, *[{"mood": "nan"}] * 5)
+    outcome = toy_search(space="tests.helpers.moody_toy", trials=5, max_failures=99)
+    assert outcome.exit_code == 3
+    assert outcome.report is not None and outcome.report.stat().st_size > 1000
+
+
+def test_search_failures_in_a_row_end_it_with_the_last_cause(toy_search: Search, storage: str) -> None:
+    study = moody_study(storage, *[{"mood": "raise_0"}] * 5)
+    with pytest.raises(SearchFailedError, match="divides by zero"):
+        toy_search(space="tests.helpers.moody_toy", trials=5, max_failures=3)
+    states = [trial.state for trial in study.trials()]
+    assert states.count(TrialState.FAILED) == 3
+    assert TrialState.RUNNING not in states
+
+
+def test_search_paused_trials_go_on_from_their_checkpoint(toy_search: Search) -> None:
+    outcome = toy_search(trials=3, pruner="tests.helpers.pruners:PauseAtTwo")
+    for trial in outcome.study.trials():
+        assert trial.state is TrialState.COMPLETE
+        assert trial.attempt == 2
+        assert list(trial.reports) == [1, 2, 3, 4]
+
+
+def test_search_target_value_and_timeout_end_it_early_and_leave_nothing_running(toy_search: Search) -> None:
+    outcome = toy_search(trials=50, target_value=1.0)
+    assert "target value" in outcome.reason
+    assert len(outcome.study.trials()) < 50
+    late = toy_search(trials=60, timeout=0.001, target_value=-1.0)
+    assert "timeout" in late.reason
+    assert all(trial.state is not TrialState.RUNNING for trial in late.study.trials())
+
+
+def test_search_other_direction_is_refused_and_changes_nothing(toy_search: Search) -> None:
+    toy_search(trials=2)
+    with pytest.raises(InvalidSpecError) as caught:
+        toy_search(trials=4, direction="maximize")
+    assert "'maximize'" in str(caught.value) and "'minimize'" in str(caught.value)
+    assert len(toy_search(trials=2).study.trials()) == 2
+
+
+def test_search_wrong_specification_creates_nothing(toy_search: Search, tmp_path: Path) -> None:
+    with pytest.raises(InvalidSpecError):
+        toy_search(trials=0)
+    assert not any(tmp_path.iterdir())
+
+
+def test_search_study_of_plain_optuna_is_continued(toy_search: Search, storage: str) -> None:
+    plain = optuna.create_study(study_name="toy", storage=storage, direction="minimize")
+    plain.optimize(lambda trial: trial.suggest_float("x", 0.0, 1.0), n_trials=3)
+    outcome = toy_search(trials=6)
+    assert [trial.state for trial in outcome.study.trials()] == [TrialState.COMPLETE] * 6
+
+
+def test_search_is_read_by_plain_optuna(toy_search: Search, storage: str) -> None:
+    outcome = toy_search(trials=8, pruner="median", sampler="tpe")
+    plain = optuna.load_study(study_name="toy", storage=storage)
+    assert [trial.number for trial in plain.trials] == list(range(8))
+    for theirs, ours in zip(plain.trials, outcome.study.trials(), strict=True):
+        assert theirs.params == dict(ours.configuration)
+        assert theirs.intermediate_values == dict(ours.reports)
+        assert theirs.state.name == ours.state.name
+    assert outcome.best is not None
+    assert plain.best_trial.number == outcome.best.number
+
+
+def test_search_resume_finds_the_study_by_name_alone(
+    toy_search: Search, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy_search(trials=2)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    outcome = api.resume("toy", trials=3)
+    assert len(outcome.study.trials()) == 3
+    assert not any(elsewhere.iterdir())
+
+
+def test_search_goes_on_in_a_copied_folder(toy_search: Search, tmp_path: Path) -> None:
+    import shutil
+
+    toy_search(trials=3, pruner="tests.helpers.pruners:StopAtOnce")
+    study = Storage(f"sqlite:///{tmp_path}/studies.db").open_study("toy")
+    assert str(tmp_path) not in json.dumps(study.specification)
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    shutil.copy(tmp_path / "studies.db", moved)
+    shutil.copytree(tmp_path / "artifacts", moved / "artifacts")
+    outcome = api.resume("toy", storage=f"sqlite:///{moved}/studies.db", trials=5, pruner="none")
+    assert [t.state for t in outcome.study.trials()] == [TrialState.PRUNED] * 3 + [TrialState.COMPLETE] * 2
+    assert outcome.report is not None and outcome.report.is_relative_to(moved)
+
+
+def test_search_finite_space_ends_by_itself(toy_search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
+    from search_spaces.parameters import Categorical
+    from search_spaces.space import SearchSpace
+    from tests.helpers import toy
+
+    small = SearchSpace("toy", {"x": Categorical(choices=(0.1, 0.2, 0.3), role="architecture")}, task=SPACE.task)
+    monkeypatch.setattr(toy, "SPACE", small)
+    outcome = toy_search(trials=50)
+    assert "search space exhausted: 3 of 3" in outcome.reason
+    assert outcome.exit_code == 0
