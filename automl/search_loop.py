@@ -104,7 +104,8 @@ class SearchLoop:
     def _reason_to_stop(self) -> str | None:
         if self._interrupt.signal is not None:
             return f"interrupted by {self._interrupt.signal.name}"
-        return self._stopping.reason(self._study.trials(), time.monotonic() - self._started_at)
+        trials = self._study.trials() if self._spec.target_value is not None else ()
+        return self._stopping.reason(trials, time.monotonic() - self._started_at)
 
     def _fill_slots(self) -> str | None:
         """Start trials until all slots are taken; return why nothing will be started any more, or None."""

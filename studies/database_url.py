@@ -100,5 +100,5 @@ def _postgresql(url: URL) -> DatabaseAddress:
         raise StorageError(f"the address of a server names its database after the host; write {_ALLOWED}")
     # SQLAlchemy's plain `postgresql` has meant different drivers over time, so the driver is always named.
     url = url.set(drivername="postgresql+psycopg")
-    shown = url.set(query={key: "***" if key in _SECRET_OPTIONS else value for key, value in url.query.items()})
+    shown = url.difference_update_query(_SECRET_OPTIONS)
     return DatabaseAddress(url=url, shown=shown.render_as_string(hide_password=True), file=None)

@@ -115,8 +115,7 @@ def _best(
     if drawn is not None:
         svg = network_svg(drawn, title=f"Cell of trial {best.number}")
         drawing = f'<figure class="card">{_CELL_CAPTION}<div class="scroll">{svg}</div></figure>'
-    layout = "pair" if drawing else "pair single"
-    return f'<section><h2>Best configuration</h2><div class="{layout}">{table}{drawing}</div></section>'
+    return f'<section><h2>Best configuration</h2><div class="figures">{drawing}{table}</div></section>'
 
 
 def _figures(snapshot: StudySnapshot) -> tuple[str, str]:
@@ -164,7 +163,7 @@ def _tables(snapshot: StudySnapshot) -> str:
 
     parts = []
     if snapshot.complete:
-        names = leading_parameters(snapshot, len(snapshot.varied)) or snapshot.parameters
+        names = leading_parameters(snapshot, sections.MOST_PARAMETERS) or snapshot.parameters
         parts.append(f'<h2>Best trials</h2><div class="card">{sections.top_trials(snapshot, names)}</div>')
     if any(trial.state in (TrialState.FAILED, TrialState.INFEASIBLE) for trial in snapshot.trials):
         parts.append(f'<h2>Failures</h2><div class="card">{sections.failures(snapshot)}</div>')

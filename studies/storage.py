@@ -7,6 +7,7 @@ import os
 import threading
 import weakref
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ from studies.transactions import Transactions, begin_sqlite_transactions
 
 if TYPE_CHECKING:
     import optuna
+    from alembic.script import ScriptDirectory
 
 __all__ = ["Storage"]
 
@@ -191,10 +193,9 @@ def _make_optuna_tables(connection: Connection) -> None:
     # What RDBStorage does in several transactions, in the caller's one: two processes may meet a new database.
     import optuna
     from alembic.migration import MigrationContext
-    from alembic.script import ScriptDirectory
     from optuna.storages._rdb import models
 
-    scripts = ScriptDirectory(str(Path(models.__file__).parent / "alembic"))
+    scripts = _optuna_migrations()
     if scripts.get_current_head() != OPTUNA_REVISION:
         raise StorageError(
             f"Optuna {optuna.__version__} makes tables of form {scripts.get_current_head()}, and this program needs"
@@ -206,6 +207,14 @@ def _make_optuna_tables(connection: Connection) -> None:
         {"schema_version": models.SCHEMA_VERSION, "library_version": optuna.__version__},
     )
     MigrationContext.configure(connection).stamp(scripts, "head")
+
+
+@cache
+def _optuna_migrations() -> "ScriptDirectory":
+    from alembic.script import ScriptDirectory
+    from optuna.storages import _rdb
+
+    return ScriptDirectory(str(Path(_rdb.__path__[0]) / "alembic"))
 
 
 def _make_folder(folder: Path) -> None:

@@ -37,7 +37,7 @@ _PASSING_TEXTS = ("too many clients", "connection slots are reserved", "starting
 class Trouble(Enum):
     """What a failed statement says about the database."""
 
-    PASSING = "passing"
+    PASSING = "busy"
     """Busy: the same transaction works later."""
     UNREACHABLE = "unreachable"
     """The connection broke, or none could be made."""

@@ -1,9 +1,10 @@
 """How one configuration is trained: everything the loop needs besides the network and the data."""
 
 from collections.abc import Mapping
+from pathlib import PurePosixPath
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from search_spaces.configuration import JsonScalar
 from trainers.data.spec import DataSpec
@@ -13,6 +14,16 @@ __all__ = ["Direction", "EvaluateTask", "OptimizerName", "Precision", "TrainConf
 Precision: TypeAlias = Literal["auto", "fp32", "bf16", "fp16"]
 OptimizerName: TypeAlias = Literal["sgd", "adam", "adamw"]
 Direction: TypeAlias = Literal["maximize", "minimize"]
+
+
+def _below_the_root(path: str) -> str:
+    parts = PurePosixPath(path).parts
+    if not parts or parts[0] == "/" or ".." in parts:
+        raise ValueError(f"{path!r} must be a POSIX path relative to artifacts_root, without '..'")
+    return path
+
+
+RelativePath: TypeAlias = Annotated[str, AfterValidator(_below_the_root)]
 
 
 class TrainConfig(BaseModel):
@@ -73,9 +84,9 @@ class TrainTask(BaseModel):
     """The training hyperparameters, those of the configuration among them."""
     artifacts_root: str
     """Absolute folder on this machine under which all paths of checkpoints lie."""
-    checkpoint_dir: str
+    checkpoint_dir: RelativePath
     """Folder of this trial's checkpoints, relative to `artifacts_root`."""
-    resume_from: str | None = None
+    resume_from: RelativePath | None = None
     """Checkpoint to go on from, relative to `artifacts_root`; None: start anew."""
 
 
@@ -89,6 +100,6 @@ class EvaluateTask(BaseModel):
     data: DataSpec = DataSpec()
     precision: Precision = "auto"
     artifacts_root: str
-    checkpoint: str
+    checkpoint: RelativePath
     """Checkpoint with the weights, relative to `artifacts_root`."""
     split: Literal["validation", "test"] = "test"

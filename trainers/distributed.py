@@ -21,6 +21,7 @@ import torch.distributed as dist
 from torch import nn
 
 from trainers.errors import PeerFailedError, RanksDivergedError
+from trainers.replicas import buffers_to_share, checksum
 from trainers.reporting import Decision
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ __all__ = ["Ranks", "forget_frames", "open_ranks"]
 T = TypeVar("T")
 
 _DECISIONS = tuple(Decision)
-_INTEGER_OF_SIZE = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Ranks:
     @classmethod
     def alone(cls, device: torch.device | str | None = None) -> "Ranks":
         """Return a single rank without any process group; device None: the first GPU, or else the CPU."""
-        return cls(rank=0, world_size=1, device=torch.device(device) if device else default_device(0))
+        return cls(rank=0, world_size=1, device=_indexed(device) if device else default_device(0))
 
     @property
     def is_first(self) -> bool:
@@ -95,8 +95,7 @@ class Ranks:
     def together(self, doing: str) -> Iterator[None]:
         """Run a block that does not communicate, and leave it together: all ranks, or none.
 
-        A rank that fails raises its own error; the others raise PeerFailedError instead of waiting for it
-        later.
+        A rank that fails raises its own error; the others raise PeerFailedError instead of waiting for it later.
 
         Args:
             doing: what the block does, for the message.
@@ -131,7 +130,7 @@ class Ranks:
         """
         if self.main is None:
             return
-        averaged, copied = _split_buffers(network)
+        averaged, copied = buffers_to_share(network)
         if averaged:
             flat = torch.cat([buffer.reshape(-1).to(torch.float32) for buffer in averaged])
             self.sum_(flat).div_(self.world_size)
@@ -154,7 +153,7 @@ class Ranks:
         tensors = {name: tensor for name, tensor in network.state_dict().items() if tensor.numel()}
         if not tensors:
             return
-        mine = torch.stack([_checksum(tensor) for tensor in tensors.values()])
+        mine = torch.stack([checksum(tensor) for tensor in tensors.values()])
         sums = [torch.empty_like(mine) for _ in range(self.world_size)]
         dist.all_gather(sums, mine, group=self.main)
         differs = (torch.stack(sums) != sums[0]).any(dim=2).cpu()  # (ranks, tensors)
@@ -185,14 +184,13 @@ def open_ranks(
         rank: this process's place.
         world_size: number of ranks; 1 opens no process group at all.
         store: where the ranks find each other, made by the caller (a TCPStore on a free port, a FileStore).
-        device: where this rank computes; None: the GPU with this rank's number modulo the GPUs, or else the
-            CPU.
+        device: where this rank computes; None: the GPU with this rank's number modulo the GPUs, or else the CPU.
         timeout_s: how long a collective waits for a peer before it raises; seconds.
 
     Raises:
         RuntimeError: this process is already a member of a group.
     """
-    own_device = torch.device(device) if device else default_device(rank)
+    own_device = _indexed(device) if device else default_device(rank)
     if world_size == 1:
         return Ranks.alone(own_device)
     if dist.is_initialized():
@@ -220,11 +218,18 @@ def default_device(rank: int) -> torch.device:
     return torch.device("cpu")
 
 
+def _indexed(device: torch.device | str) -> torch.device:
+    """Return a device with its number: "cuda" alone is the current GPU."""
+    named = torch.device(device)
+    if named.type == "cuda" and named.index is None:
+        return torch.device("cuda", torch.cuda.current_device())
+    return named
+
+
 def forget_frames(error: BaseException) -> None:
     """Drop the local variables that an error's tracebacks keep alive, a DistributedDataParallel among them.
 
-    Whoever keeps the error (to report it, say) would otherwise keep the wrapper, and `Ranks.close` would
-    hang.
+    Whoever keeps the error (to report it, say) would otherwise keep the wrapper, and `Ranks.close` would hang.
     """
     seen: set[int] = set()
     link: BaseException | None = error
@@ -232,26 +237,3 @@ def forget_frames(error: BaseException) -> None:
         seen.add(id(link))
         traceback.clear_frames(link.__traceback__)
         link = link.__cause__ or link.__context__
-
-
-def _split_buffers(network: nn.Module) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-    """Return the buffers to average and those to copy, each tensor once, in the order of the modules."""
-    averaged: dict[int, torch.Tensor] = {}
-    copied: dict[int, torch.Tensor] = {}
-    for module in network.modules():
-        is_norm = isinstance(module, nn.modules.batchnorm._NormBase)
-        for buffer in module.buffers(recurse=False):
-            if is_norm and buffer.is_floating_point():
-                averaged.setdefault(id(buffer), buffer)
-            elif buffer.numel():
-                copied.setdefault(id(buffer), buffer)
-    return list(averaged.values()), list(copied.values())
-
-
-def _checksum(tensor: torch.Tensor) -> torch.Tensor:
-    """Return two int64 sums over the bits of a tensor; overflow wraps around, which is as good."""
-    values = tensor.detach().reshape(-1)
-    if values.is_complex():
-        values = torch.view_as_real(values).reshape(-1)
-    bits = values.contiguous().view(_INTEGER_OF_SIZE[values.element_size()]).to(torch.int64)
-    return torch.stack([bits.sum(), (bits * bits).sum()])

@@ -12,7 +12,8 @@ from trainers.data.arrays import ImageData
 from trainers.distributed import Ranks, forget_frames
 from trainers.early_stopping import BestEpoch
 from trainers.errors import BadDataError, DamagedCheckpointError, DeviceMemoryError
-from trainers.image_learner import ImageLearner, build_network, measure_images
+from trainers.image_learner import ImageLearner
+from trainers.image_networks import build_network, measure_images
 from trainers.images import DeviceImages
 from trainers.loop import Progress, run_epochs
 from trainers.precision import MixedPrecision, resolve_precision

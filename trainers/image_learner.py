@@ -1,8 +1,7 @@
 """Learns to classify images on one rank of a trial: the network, its data and its optimizer, step by step.
 
 A training batch is cut over the ranks and over micro-batches, yet each item weighs the same: the gradient is
-that of the mean loss over the whole batch, however it was cut and however small the last batch of an epoch
-is.
+that of the mean loss over the whole batch, however it was cut and however small the last batch of an epoch is.
 """
 
 import logging
@@ -14,24 +13,21 @@ import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from search_spaces.catalog import load
-from search_spaces.configuration import JsonScalar
 from trainers.config import TrainTask
 from trainers.data.arrays import ImageData
 from trainers.data.augmentation import Changes, draw_changes
-from trainers.data.batches import epoch_batches, epoch_order, micro_batches, shard
+from trainers.data.batches import epoch_batches, epoch_order, micro_batches
 from trainers.distributed import Ranks
-from trainers.errors import UserCodeError
+from trainers.image_networks import build_network, check_logits, measure_images, multiply_adds, unused_weights
 from trainers.images import DeviceImages
 from trainers.losses import check_finite, cross_entropy_sum
-from trainers.metrics import ClassificationMeter
 from trainers.optimization import Optimization
 from trainers.optimizers import build_optimizer
 from trainers.precision import MixedPrecision, resolve_precision
 from trainers.reporting import JsonValue
-from trainers.seeds import Purpose, random_generator, torch_seed
+from trainers.seeds import Purpose, random_generator, seed_torch, torch_seed
 
-__all__ = ["ImageLearner", "build_network", "measure_images", "seed_torch"]
+__all__ = ["ImageLearner"]
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +52,7 @@ class ImageLearner:
         self._precision = MixedPrecision(resolve_precision(training.precision, ranks.device), ranks.device)
         seed_torch(torch_seed(Purpose.WEIGHTS, training.seed), ranks.device)
         self._network = build_network(task.space, task.configuration, data).to(ranks.device)
-        _check_logits(self._network, self._train.take(slice(0, 1))[0], data.num_classes)
+        check_logits(self._network, self._train.take(slice(0, 1))[0], data.num_classes)
         total_steps = training.epochs * len(self._batches)
         self._optimization = Optimization(
             self._network,
@@ -78,7 +74,7 @@ class ImageLearner:
         """Join the ranks' gradients; a collective. `disconnect` must follow before the groups close."""
         if self._ranks.world_size == 1:
             return
-        unused = self._unused_weights()
+        unused = unused_weights(self._network, self._train.take(slice(0, 1))[0])
         if unused:
             logger.warning("weights without a gradient names=%s", ",".join(unused))
         device = self._ranks.device
@@ -162,7 +158,7 @@ class ImageLearner:
             "device": _device_name(self._ranks.device),
             "world_size": self._ranks.world_size,
             "parameters": sum(weight.numel() for weight in self._network.parameters()),
-            "multiply_adds": _multiply_adds(self._network, self._data.input_shape),
+            "multiply_adds": multiply_adds(self._network, self._data.input_shape),
             "training_items": len(self._train),
             "validation_items": len(self._validation),
             "steps": self._optimization.steps_made,
@@ -246,81 +242,6 @@ class ImageLearner:
                 checkpoint=last_checkpoint,
             )
         return float(losses.sum())
-
-    def _unused_weights(self) -> list[str]:
-        """Return the names of weights that the logits do not depend on, tried with one image.
-
-        DistributedDataParallel must be told, or it waits for their gradients for ever.
-        """
-        self._network.eval()
-        images_NCHW, _ = self._train.take(slice(0, 1))
-        self._network(images_NCHW).float().sum().backward()
-        weights = list(self._network.named_parameters())
-        unused = [name for name, weight in weights if weight.requires_grad and weight.grad is None]
-        self._network.zero_grad(set_to_none=True)
-        return unused
-
-
-def build_network(space: str, configuration: Mapping[str, JsonScalar], data: ImageData) -> nn.Module:
-    """Build the network of a configuration, with fresh weights from torch's global generator, on the CPU."""
-    network: nn.Module = load(space).build_model(configuration, data.input_shape, data.num_classes)
-    return network
-
-
-def measure_images(
-    network: nn.Module, images: DeviceImages, precision: MixedPrecision, ranks: Ranks, data: ImageData
-) -> dict[str, float]:
-    """Measure a network on a split; each rank answers its own share of the items, each item once.
-
-    The network is called without any wrapper, so ranks with unequal shares do not wait for each other on the
-    way. The number of images per call depends on their size alone, so that a value can be reproduced to the
-    last bit.
-
-    Raises:
-        PeerFailedError: another rank's network failed.
-    """
-    meter = ClassificationMeter(data.num_classes, ranks.device)
-    own = shard(len(images), ranks.rank, ranks.world_size)
-    size = min(512, max(1, 2**22 // max(1, images.pixels_per_image)))
-    network.eval()
-    with ranks.together("validation"), torch.no_grad():
-        for start in range(own.start, own.stop, size):
-            images_NCHW, labels_N = images.take(slice(start, min(start + size, own.stop)))
-            with precision.autocast():
-                logits_NK = network(images_NCHW)
-            meter.add(logits_NK, labels_N)
-    return meter.total(ranks)
-
-
-def seed_torch(seed: int, device: torch.device) -> None:
-    """Seed the global generators that layers on a device draw from."""
-    torch.default_generator.manual_seed(seed)
-    if device.type == "cuda":
-        with torch.cuda.device(device):
-            torch.cuda.manual_seed(seed)
-
-
-def _check_logits(network: nn.Module, image_1CHW: torch.Tensor, num_classes: int) -> None:
-    network.eval()
-    with torch.no_grad():
-        logits = network(image_1CHW)
-    shape = tuple(logits.shape) if isinstance(logits, torch.Tensor) else type(logits).__name__
-    if shape != (1, num_classes):
-        raise UserCodeError(
-            f"the network answers one image of shape {tuple(image_1CHW.shape[1:])} with {shape}; "
-            f"needed: logits of shape {(1, num_classes)}"
-        )
-
-
-def _multiply_adds(network: nn.Module, input_shape: tuple[int, int, int]) -> int | None:
-    """Return the cost of one image, or None for a network that shapes alone cannot run."""
-    from search_spaces.cost import count_multiply_adds
-
-    try:
-        return count_multiply_adds(network, input_shape)
-    except (RuntimeError, NotImplementedError) as error:
-        logger.warning("multiply-adds not counted reason=%s", error)
-        return None
 
 
 def _device_name(device: torch.device) -> str:

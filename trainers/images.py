@@ -39,8 +39,7 @@ class DeviceImages:
             items: (n,) int64 indices on the device, or a slice.
             changes: for each of these images; None: unchanged.
 
-        Shapes: -> images_nCHW (n, C, H, W) float32, labels_n (n,) int64; both are the caller's own or not
-            written to.
+        Shapes: -> images_nCHW (n, C, H, W) float32, labels_n (n,) int64; both are the caller's own or not written to.
         """
         images_nCHW = self._images_NCHW[items].to(torch.float32).mul_(1.0 / 255.0)
         if changes is not None:

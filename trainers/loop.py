@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from trainers.checkpoint import Checkpoint, checkpoint_name, write_checkpoint
 from trainers.config import TrainTask
@@ -78,12 +78,10 @@ class Progress:
 def run_epochs(learner: Learner, task: TrainTask, progress: Progress, ranks: Ranks, reporter: Reporter) -> TrialResult:
     """Train from where `progress` stands until the epochs are done, hope is lost, or the reporter ends it.
 
-    STOP always ends the trial as `stopped`. PAUSE ends it as `paused` only while there is something left to
-    do.
+    STOP always ends the trial as `stopped`. PAUSE ends it as `paused` only while there is something left to do.
 
     Raises:
-        NonFiniteLossError: the loss or the objective left the numbers; no checkpoint of that epoch is
-            written.
+        NonFiniteLossError: the loss or the objective left the numbers; no checkpoint of that epoch is written.
         RanksDivergedError: the ranks no longer hold equal weights.
         PeerFailedError: rank 0 could not save or report.
     """
@@ -154,7 +152,9 @@ def _checkpoint_path(task: TrainTask, epoch: int) -> str:
     return f"{task.checkpoint_dir.rstrip('/')}/{checkpoint_name(epoch)}"
 
 
-def _result(outcome: Any, learner: Learner, progress: Progress, began: float) -> TrialResult:
+def _result(
+    outcome: Literal["completed", "stopped", "paused"], learner: Learner, progress: Progress, began: float
+) -> TrialResult:
     facts = {
         **learner.facts(),
         "best_epoch": progress.best.epoch,

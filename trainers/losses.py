@@ -11,8 +11,7 @@ __all__ = ["check_finite", "cross_entropy_sum"]
 def cross_entropy_sum(logits_NK: torch.Tensor, labels_N: torch.Tensor, label_smoothing: float = 0.0) -> torch.Tensor:
     """Return the cross entropy summed over the items, computed in float32 whatever the logits are.
 
-    A sum, not a mean: only the caller knows over how many items of how many ranks and micro-batches the mean
-    goes.
+    A sum, not a mean: only the caller knows over how many items of how many ranks and micro-batches the mean goes.
 
     Args:
         logits_NK: (N, K) unnormalised; N may be 0.

@@ -11,8 +11,7 @@ __all__ = ["ClassificationMeter", "classification_metrics"]
 class ClassificationMeter:
     """Adds up the answers of one rank; `total` adds the ranks.
 
-    Each rank brings its own items, as many as it has (none at all is fine): only sums are exchanged, in one
-    collective.
+    Each rank brings its own items, as many as it has (none at all is fine): only sums are exchanged, in one collective.
     """
 
     def __init__(self, num_classes: int, device: torch.device) -> None:

@@ -30,8 +30,7 @@ class MixedPrecision:
     """Autocast and, for fp16, the gradient scaler that belongs to it.
 
     fp16 always scales, on the CPU too: a gradient below 6e-8 would otherwise become 0 (Micikevicius et al.
-    2018, arXiv 1710.03740, section 3.2). The same gradients reach every rank, so all ranks skip the same
-    steps.
+    2018, arXiv 1710.03740, section 3.2). The same gradients reach every rank, so all ranks skip the same steps.
     """
 
     def __init__(self, used: UsedPrecision, device: torch.device) -> None:

@@ -12,8 +12,7 @@ def warmup_cosine(step: int, total_steps: int, warmup_steps: int) -> float:
     along half a cosine towards 0 at `total_steps`.
 
     Args:
-        step: number of optimizer steps made before this one, from 0; beyond `total_steps` it counts as
-            `total_steps`.
+        step: number of optimizer steps made before this one, from 0; beyond `total_steps` it counts as `total_steps`.
         total_steps: steps of the whole training, at least 1.
         warmup_steps: steps of the rise, 0 to `total_steps`.
 

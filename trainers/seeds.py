@@ -5,10 +5,14 @@ on how often another one was asked.
 """
 
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-__all__ = ["Purpose", "random_generator", "torch_seed"]
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["Purpose", "random_generator", "seed_torch", "torch_seed"]
 
 
 class Purpose(IntEnum):
@@ -34,6 +38,16 @@ def random_generator(purpose: Purpose, seed: int, *position: int) -> np.random.G
 def torch_seed(purpose: Purpose, seed: int, *position: int) -> int:
     """Return the seed of torch's generator for one purpose at one position: an integer in [0, 2**63)."""
     return int(_sequence(purpose, seed, position).generate_state(1, np.uint64)[0]) >> 1
+
+
+def seed_torch(seed: int, device: "torch.device") -> None:
+    """Seed the global generators that layers on a device draw from."""
+    import torch  # the rest of this module serves processes without torch
+
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        with torch.cuda.device(device):
+            torch.cuda.manual_seed(seed)
 
 
 def _sequence(purpose: Purpose, seed: int, position: tuple[int, ...]) -> np.random.SeedSequence:

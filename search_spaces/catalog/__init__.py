@@ -7,7 +7,6 @@ entry-point group `automl.search_spaces`, or from any importable module, such as
 import importlib
 import importlib.util
 from collections.abc import Mapping
-from types import ModuleType
 from typing import TYPE_CHECKING, Protocol, cast
 
 from search_spaces.configuration import JsonScalar
@@ -109,14 +108,12 @@ def _is_module(reference: str) -> bool:
     return importlib.util.find_spec(reference) is not None
 
 
-def _checked(module: ModuleType, reference: str) -> SpaceModule:
+def _checked(module: object, reference: str) -> SpaceModule:
     problems = []
     if not isinstance(getattr(module, "SPACE", None), SearchSpace):
         problems.append("SPACE = SearchSpace(...)")
     if not callable(getattr(module, "build_model", None)):
         problems.append("build_model(configuration, input_shape, num_classes)")
     if problems:
-        raise InvalidSpaceError(
-            f"search space {reference!r}: module {module.__name__} must define {' and '.join(problems)}"
-        )
+        raise InvalidSpaceError(f"search space {reference!r}: {module!r} must define {' and '.join(problems)}")
     return cast(SpaceModule, module)

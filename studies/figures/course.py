@@ -32,7 +32,7 @@ def draw_timeline(snapshot: StudySnapshot) -> go.Figure:
     dress(figure, height=min(640, max(300, 140 + 8 * len(started))))
     figure.update_layout(barmode="overlay", showlegend=True)
     figure.update_xaxes(type="date", title_text="time, UTC")
-    figure.update_yaxes(title_text="trial", autorange="reversed")
+    figure.update_yaxes(title_text="trial", range=[started[-1].number + 0.7, started[0].number - 0.7])
     missing = len(snapshot.trials) - len(started)
     return add_note(figure, f"Left out: {counted(missing, 'trial')} that never started." if missing else "")
 

@@ -39,7 +39,9 @@ _STATES = {
 }
 
 
-def optuna_study(snapshot: StudySnapshot, keep: Collection[int] | None = None) -> optuna.Study:
+def optuna_study(
+    snapshot: StudySnapshot, keep: Collection[int] | None = None, *, parameters: Collection[str] | None = None
+) -> optuna.Study:
     """Return an in-memory Optuna study that holds the snapshot's trials under their own numbers.
 
     An in-memory study numbers its trials by position, so a number that is missing or not kept is taken by
@@ -48,8 +50,10 @@ def optuna_study(snapshot: StudySnapshot, keep: Collection[int] | None = None) -
     Args:
         snapshot: the study.
         keep: numbers of the trials wanted; None: all.
+        parameters: names of the parameters wanted, since copying them takes most of the time; None: all.
     """
-    distributions = _all_distributions(snapshot)
+    known = _all_distributions(snapshot)
+    distributions = {name: known[name] for name in known if parameters is None or name in parameters}
     wanted = {trial.number: trial for trial in snapshot.trials if keep is None or trial.number in keep}
     frozen = [
         _frozen(wanted[number], distributions) if number in wanted else _placeholder(number)
@@ -72,8 +76,8 @@ def merged_distributions(seen: Iterable[Mapping[str, BaseDistribution]]) -> dict
 
 
 def label(text: object) -> str:
-    """Return a text that plotly shows letter for letter (it reads `<b>` and `&lt;` as HTML does)."""
-    return str(text).replace("&", "&amp;").replace("<", "&lt;")
+    """Return a text that plotly shows letter for letter (it reads `<b>` as HTML does, and `$x$` as a formula)."""
+    return str(text).replace("&", "&amp;").replace("<", "&lt;").replace("$", "&#36;")
 
 
 def _frozen(trial: Trial, distributions: Mapping[str, BaseDistribution]) -> FrozenTrial:

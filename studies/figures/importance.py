@@ -37,7 +37,7 @@ def importances(snapshot: StudySnapshot) -> Mapping[str, float]:
     from optuna.importance import get_param_importances  # here, because it loads scikit-learn, which takes seconds
 
     labels = {label(name): name for name in snapshot.varied}
-    study = optuna_study(snapshot, {trial.number for trial in snapshot.complete})
+    study = optuna_study(snapshot, {trial.number for trial in snapshot.complete}, parameters=snapshot.varied)
     with warnings.catch_warnings():
         # Only the raw shares tell "no difference" from "equal difference", and asking for them is experimental.
         warnings.simplefilter("ignore", ExperimentalWarning)

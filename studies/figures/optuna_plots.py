@@ -35,6 +35,7 @@ _MOST_LINES = 200
 _MOST_POINTS = 1000
 _MOST_RANKED = 400
 _MOST_ON_SURFACE = 100  # a contour holds a grid of this size squared for each pair of parameters
+_MOST_AXES = 10
 _MOST_PAIRED = 4
 _MOST_SLICED = 5
 
@@ -42,7 +43,7 @@ _MOST_SLICED = 5
 def draw_history(snapshot: StudySnapshot) -> go.Figure:
     """Draw each complete trial's value and the best value so far, over the trial numbers."""
     _require_complete(snapshot)
-    figure = visualization.plot_optimization_history(optuna_study(snapshot), target_name=snapshot.metric)
+    figure = visualization.plot_optimization_history(optuna_study(snapshot, parameters=()), target_name=snapshot.metric)
     values, best = figure.data[0], figure.data[1]
     best_y = [value if math.isfinite(value) else None for value in best.y]
     figure.data = (values, best)
@@ -67,7 +68,7 @@ def draw_intermediate_values(snapshot: StudySnapshot) -> go.Figure:
         raise NotDefined("no trial reported a finite value")
     chosen = representative(snapshot, reporting, _MOST_CURVES)
     by_number = {trial.number: trial for trial in chosen}
-    figure = visualization.plot_intermediate_values(optuna_study(snapshot, by_number))
+    figure = visualization.plot_intermediate_values(optuna_study(snapshot, by_number, parameters=()))
     best = snapshot.best
     for trace, trial in zip(figure.data, chosen, strict=True):
         _dress_curve(trace, trial, is_best=best is not None and best.number == trial.number)
@@ -83,10 +84,11 @@ def draw_intermediate_values(snapshot: StudySnapshot) -> go.Figure:
 
 def draw_parallel_coordinate(snapshot: StudySnapshot) -> go.Figure:
     """Draw each complete trial as one line through its parameters; `none` where it has no value."""
-    names = _require_varied(snapshot)
+    _require_varied(snapshot)
+    names = leading_parameters(snapshot, _MOST_AXES)
     chosen = representative(snapshot, snapshot.complete, _MOST_LINES)
     figure = visualization.plot_parallel_coordinate(
-        optuna_study(snapshot, _numbers(chosen)),
+        optuna_study(snapshot, _numbers(chosen), parameters=names),
         params=[label(name) for name in names],
         target_name=snapshot.metric,
     )
@@ -99,7 +101,9 @@ def draw_parallel_coordinate(snapshot: StudySnapshot) -> go.Figure:
     figure.data[-1].marker.update(colorscale=SCALE, colorbar={"thickness": 10, "outlinewidth": 0})
     figure.update_annotations(font={"color": MUTED})
     dress(figure, height=460)
-    return add_note(figure, left_out(len(chosen), len(snapshot.complete)), _constants(snapshot))
+    return add_note(
+        figure, _selected(snapshot, names), left_out(len(chosen), len(snapshot.complete)), _constants(snapshot)
+    )
 
 
 def draw_slice(snapshot: StudySnapshot) -> go.Figure:
@@ -108,7 +112,7 @@ def draw_slice(snapshot: StudySnapshot) -> go.Figure:
     names = leading_parameters(snapshot, _MOST_SLICED)
     chosen = representative(snapshot, snapshot.complete, _MOST_POINTS)
     figure = visualization.plot_slice(
-        optuna_study(snapshot, _numbers(chosen)),
+        optuna_study(snapshot, _numbers(chosen), parameters=names),
         params=[label(name) for name in names],
         target_name=snapshot.metric,
     )
@@ -134,15 +138,19 @@ def draw_contour(snapshot: StudySnapshot) -> go.Figure:
     chosen = representative(snapshot, snapshot.complete, _MOST_ON_SURFACE)
     names = _still_varied(names, chosen)
     figure = visualization.plot_contour(
-        optuna_study(snapshot, _numbers(chosen)),
+        optuna_study(snapshot, _numbers(chosen), parameters=names),
         params=[label(name) for name in names],
         target_name=snapshot.metric,
     )
+    # An empty surface on the diagonal makes a browser complain; an empty point keeps the axis of that place.
+    figure.data = tuple(t for t in figure.data if not (isinstance(t, go.Contour) and t.z is None))
     for trace in figure.data:
-        if isinstance(trace, go.Contour) and trace.z is not None:
+        if trace.x is None:
+            trace.update(x=[None], y=[None], showlegend=False)
+        elif isinstance(trace, go.Contour):
             trace.update(z=np.asarray(trace.z, dtype=np.float32), colorscale=SCALE, line={"width": 0.4})
             trace.colorbar.update(thickness=10, outlinewidth=0)
-        elif isinstance(trace, go.Scatter):
+        else:
             trace.update(marker={"color": "#ffffff", "size": 4, "line": {"color": "#20242c", "width": 0.8}})
     dress(figure, height=_grid_height(len(names)))
     _powers_of_ten(figure)
@@ -154,7 +162,7 @@ def draw_rank(snapshot: StudySnapshot) -> go.Figure:
     names = _require_pair(snapshot)
     chosen = representative(snapshot, snapshot.complete, _MOST_RANKED)
     figure = visualization.plot_rank(
-        optuna_study(snapshot, _numbers(chosen)),
+        optuna_study(snapshot, _numbers(chosen), parameters=names),
         params=[label(name) for name in names],
         target_name=snapshot.metric,
     )
@@ -176,7 +184,9 @@ def draw_rank(snapshot: StudySnapshot) -> go.Figure:
 def draw_edf(snapshot: StudySnapshot) -> go.Figure:
     """Draw which share of the complete trials is at or below each value."""
     _require_complete(snapshot)
-    figure = visualization.plot_edf(optuna_study(snapshot, _numbers(snapshot.complete)), target_name=snapshot.metric)
+    figure = visualization.plot_edf(
+        optuna_study(snapshot, _numbers(snapshot.complete), parameters=()), target_name=snapshot.metric
+    )
     figure.update_traces(line={"color": ACCENT, "width": 2.5, "shape": "hv"}, showlegend=False)
     figure.update_traces(hovertemplate="%{y:.0%} of the trials: at most %{x:.6g}<extra></extra>")
     dress(figure)

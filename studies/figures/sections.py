@@ -9,6 +9,7 @@ from studies.figures.words import counted, listed, seconds_in_words
 from studies.trial import Trial, TrialState
 
 __all__ = [
+    "MOST_PARAMETERS",
     "best_configuration",
     "failures",
     "header",
@@ -17,7 +18,7 @@ __all__ = [
     "top_trials",
 ]
 
-_MOST_COLUMNS = 6
+MOST_PARAMETERS = 6
 _MOST_NUMBERS = 8
 
 
@@ -62,14 +63,14 @@ def best_configuration(trial: Trial, roles: Mapping[str, str]) -> str:
         roles: parameter name -> `architecture`, `training` or `data`; may be empty.
     """
     groups: dict[str, list[str]] = {}
-    for name in trial.configuration:
-        groups.setdefault(roles.get(name, ""), []).append(name)
-    rows = []
-    for role, names in groups.items():
-        if role:
-            rows.append(f'<tr class="group"><th colspan="2" scope="colgroup">{escape(role)}</th></tr>')
-        rows += [_setting(name, _plain(trial.configuration[name])) for name in names]
-    return f'<table class="settings"><tbody>{"".join(rows)}</tbody></table>'
+    for name, value in trial.configuration.items():
+        groups.setdefault(roles.get(name, ""), []).append(_setting(name, _plain(value)))
+    tables = [
+        f"<div>{f'<h3>{escape(role)}</h3>' if role else ''}"
+        f'<table class="settings"><tbody>{"".join(rows)}</tbody></table></div>'
+        for role, rows in groups.items()
+    ]
+    return f'<div class="groups">{"".join(tables)}</div>'
 
 
 def top_trials(snapshot: StudySnapshot, parameters: Sequence[str], most: int = 10) -> str:
@@ -77,10 +78,10 @@ def top_trials(snapshot: StudySnapshot, parameters: Sequence[str], most: int = 1
 
     Args:
         snapshot: the study.
-        parameters: names of the parameters to show; those beyond the first six are left out.
+        parameters: names of the parameters to show; those beyond `MOST_PARAMETERS` are left out.
         most: how many trials.
     """
-    names = parameters[:_MOST_COLUMNS]
+    names = parameters[:MOST_PARAMETERS]
     heads = ["trial", snapshot.metric, "epochs", "time", *names]
     rows = [
         [

@@ -2,6 +2,7 @@
 
 import threading
 from enum import Enum
+from functools import cache
 from pathlib import Path
 
 from alembic import command
@@ -73,11 +74,16 @@ def _check_optuna_revision(revision: str | None, shown: str) -> None:
 
 
 def _our_head(revision: str | None, shown: str) -> str | None:
-    scripts = ScriptDirectory.from_config(_config())
+    scripts = _our_migrations()
     known = {script.revision for script in scripts.walk_revisions()}
     if revision is not None and revision not in known:
         raise StorageError(f"{shown} was written by a newer automl (form {revision}); update automl to open it")
     return scripts.get_current_head()
+
+
+@cache
+def _our_migrations() -> ScriptDirectory:
+    return ScriptDirectory.from_config(_config())
 
 
 def _config() -> Config:

@@ -68,6 +68,12 @@ def test_available_lists_installed_entry_points(monkeypatch: pytest.MonkeyPatch)
     assert catalog.load("their_space").SPACE.name == "nas_small"
 
 
+def test_load_entry_point_that_is_no_module_names_what_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    _install(monkeypatch, {"their_space": "search_spaces.catalog.nas_small:SPACE"})
+    with pytest.raises(InvalidSpaceError, match=r"SearchSpace\('nas_small'.*must define SPACE"):
+        catalog.load("their_space")
+
+
 def test_available_entry_point_under_a_catalogue_name_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     _install(monkeypatch, {"nas_small": "their_project.spaces"})
     with pytest.raises(SpaceNameClashError, match=r"nas_small \(their_project\.spaces\)"):

@@ -3,6 +3,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from search_spaces.graph import NetworkGraph
 from studies.figures.gallery import FIGURES
 from studies.figures.snapshot import StudySnapshot, snapshot_of
 from studies.report import render_report, write_report
+from studies.storage import Storage
 from studies.trial import JsonScalar, TrialState
 from tests.studies.figures.examples import ordinary_study, snapshot, trial, with_configuration
 from tests.studies.figures.odd_studies import ODD_STUDIES
@@ -128,8 +130,8 @@ def test_cell_of_the_best_network_is_drawn_and_parameters_are_grouped(tmp_path: 
     drawn = draw_cell(Configuration(study.best.configuration))
     assert drawn is not None
     assert page.count('class="pill"') == len(drawn.edges)
-    assert 'scope="colgroup">architecture</th>' in page
-    assert 'scope="colgroup">training</th>' in page
+    assert "<h3>architecture</h3>" in page
+    assert "<h3>training</h3>" in page
 
 
 def test_space_that_draws_nothing_gives_a_report_without_a_drawing() -> None:
@@ -161,29 +163,64 @@ def test_plain_optuna_study_has_a_report(tmp_path: Path) -> None:
     assert "plain" in text_of(write_report(study, tmp_path / "r.html").read_text(encoding="utf-8"))
 
 
+def test_study_in_a_database_has_a_report(tmp_path: Path) -> None:
+    from optuna.distributions import FloatDistribution
+
+    study = Storage(f"sqlite:///{tmp_path / 's.db'}").create_study(
+        "stored", direction="maximize", specification={"metric": "accuracy"}
+    )
+    for number in range(3):
+        lease = study.create_trial(
+            number=number,
+            configuration={"x": number / 4},
+            distributions={"x": FloatDistribution(0.0, 1.0)},
+            owner="me",
+            budget=3,
+            ttl_s=60.0,
+        )
+        study.report(lease, epoch=1, value=number / 4, metrics={}, checkpoint=None)
+        study.tell(lease, TrialState.COMPLETE, value=number / 4)
+    study.set_attribute("test", {"trial": 2, "metrics": {"accuracy": 0.375}})
+    text = text_of(write_report(study, tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert "Trial 2 reached the highest accuracy, 0.5." in text
+    assert "On the test data its model scores accuracy 0.375." in text
+
+
 @pytest.mark.slow
 def test_report_of_5000_trials_is_small_and_quick(tmp_path: Path) -> None:
-    import time
-
-    began = time.perf_counter()
-    path = write_report(ordinary_study(5000, epochs=5), tmp_path / "r.html")
-    assert time.perf_counter() - began < 30
+    study = ordinary_study(5000, epochs=5)
+    began = time.process_time()  # other work on the machine does not count
+    path = write_report(study, tmp_path / "r.html")
+    assert time.process_time() - began < 25
     assert path.stat().st_size < 15e6
 
 
 def open_in_chromium(page: Path, folder: Path, *flags: str) -> tuple[str, str, set[str]]:
-    """Return the page as it stands after its scripts, the console, and all addresses that were asked for."""
+    """Return the page as it stands after its scripts, the console, and the addresses that the page asked for."""
     assert CHROMIUM is not None
     log = folder / "net.json"
     command = [
-        CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
-        "--disable-component-update", "--no-first-run", f"--user-data-dir={folder / 'profile'}",
-        f"--log-net-log={log}", "--enable-logging=stderr", "--virtual-time-budget=30000", "--window-size=1200,2000",
+        CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run",
+        "--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={folder / 'profile'}", f"--log-net-log={log}",
+        "--enable-logging=stderr", "--virtual-time-budget=30000", "--window-size=1200,2000",
         *flags, "--dump-dom", page.as_uri(),
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
     console = "\n".join(line for line in done.stderr.splitlines() if "CONSOLE" in line)
-    return done.stdout, console, set(re.findall(r'"url":"((?:https?|ftp|wss?)://[^"]+)"', log.read_text()))
+    events = [event.get("params", {}) for event in json.loads(log.read_text())["events"]]
+    # The browser's own requests (for updates of itself) have no origin; those of a page do.
+    asked = {e["url"] for e in events if "url" in e and e.get("initiator", "not an origin") != "not an origin"}
+    return done.stdout, console, {url for url in asked if not url.startswith(("data:", "blob:"))}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+def test_browser_check_sees_a_request_of_a_page(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text('<img src="http://example.org/picture.png"><script>console.log("hello")</script>')
+    _, console, requests = open_in_chromium(page, tmp_path)
+    assert requests == {"http://example.org/picture.png"}
+    assert "hello" in console
 
 
 @pytest.mark.slow

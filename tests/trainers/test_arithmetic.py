@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainers.distributed import Ranks
@@ -68,6 +68,7 @@ def test_without_patience_hope_is_never_lost() -> None:
     assert not state.is_exhausted
 
 
+@settings(max_examples=25)
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=40))
 def test_metrics_agree_with_scikit_learn(pairs: list[tuple[int, int]]) -> None:
     from sklearn.metrics import accuracy_score, f1_score, recall_score

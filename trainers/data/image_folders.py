@@ -56,8 +56,7 @@ def read_image_folder(root: Path, image_size: int | None) -> LabelledImages:
     """Read `root/<class>/**` or, when the folder brings its splits, `root/{train,val,test}/<class>/**`.
 
     Classes are the sub-folders, sorted by name. Hidden files and files whose ending names no picture format
-    are left out and counted in a warning. If any picture has colour, all become RGB; otherwise all have one
-    channel.
+    are left out and counted in a warning. If any picture has colour, all become RGB; otherwise all have one channel.
 
     Args:
         root: the folder.

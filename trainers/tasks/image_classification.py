@@ -61,8 +61,7 @@ class ImageClassification(Trainer):
         """Train one configuration.
 
         Raises:
-            UserCodeError: the objective is no metric of this trainer, or the network's answers have a wrong
-                shape.
+            UserCodeError: the objective is no metric of this trainer, or the network's answers have a wrong shape.
             NonFiniteLossError: the loss or the objective left the numbers.
             DeviceMemoryError: the device's memory is too small.
             DamagedCheckpointError: `resume_from` cannot be gone on with.

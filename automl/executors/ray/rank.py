@@ -4,6 +4,7 @@ At import this module needs only the standard library and Ray: our packages are 
 anything of theirs is loaded.
 """
 
+import os
 import queue
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,10 @@ class Rank:
         self._setup_failure: Failure | None = None
         self._reports: queue.SimpleQueue[Report | None] = queue.SimpleQueue()
         self._decisions: queue.SimpleQueue[Decision] = queue.SimpleQueue()
+
+    def process(self) -> int:
+        """The process that runs this rank; waits for the steps before it."""
+        return os.getpid()
 
     def set_up(self, trainer: str, data: Any, threads: int) -> None:
         """Import torch and the trainer, and keep the data, which Ray shares among the processes of a machine."""

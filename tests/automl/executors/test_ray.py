@@ -1,0 +1,134 @@
+"""The Ray executor on a private cluster: worker groups, faults, and what is left behind."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import ray
+
+from automl.executors.base import Failed, Finished, Reported
+from automl.executors.ray.cluster import ClusterError, Node, slots_for
+from automl.executors.ray.executor import RayExecutor
+from tests.contracts.executor_contract import ExecutorContract, end_of, epochs, run_to_end, toy_task
+from trainers.reporting import Decision
+
+pytestmark = pytest.mark.ray
+TOY = "tests.helpers.toy:ToyTrainer"
+
+
+def executor_with(ranks: int, concurrency: int = 1) -> RayExecutor:
+    return RayExecutor(TOY, "digits", ranks=ranks, concurrency=concurrency)
+
+
+@pytest.mark.usefixtures("ray_cluster")
+class TestRayExecutor(ExecutorContract):
+    @pytest.fixture
+    def executor(self) -> Iterator[RayExecutor]:
+        with executor_with(1) as executor:
+            yield executor
+
+
+@pytest.fixture(scope="module")
+def pair(ray_cluster: None) -> Iterator[RayExecutor]:
+    with executor_with(2) as executor:
+        yield executor
+
+
+def processes_of(executor: RayExecutor) -> list[int]:
+    groups: Any = executor._groups
+    return [pid for group in groups for pid in ray.get([rank.process.remote() for rank in group._ranks])]
+
+
+def test_ray_two_ranks_leave_together_when_told(pair: RayExecutor, tmp_path: Path) -> None:
+    job = pair.submit(toy_task(tmp_path, epochs=9))
+    events = run_to_end(pair, job, decide=lambda e: Decision.STOP if e.report.epoch == 2 else Decision.CONTINUE)
+    assert epochs(events, job) == [1, 2]
+    end = end_of(events, job)
+    assert isinstance(end, Finished)
+    assert end.outcome.outcome == "stopped"  # type: ignore[union-attr]  # a training
+
+
+def test_ray_group_is_kept_from_one_trial_to_the_next(pair: RayExecutor, tmp_path: Path) -> None:
+    run_to_end(pair, pair.submit(toy_task(tmp_path)))
+    before = processes_of(pair)
+    began = time.monotonic()
+    for _ in range(5):
+        run_to_end(pair, pair.submit(toy_task(tmp_path)))
+    assert time.monotonic() - began < 5.0
+    assert processes_of(pair) == before
+
+
+@pytest.mark.parametrize(
+    "mood, cause, rank", [("raise_last", "user_error", 1), ("exit_0", "lost", 0), ("exit_last", "lost", 1)]
+)
+def test_ray_fault_of_one_rank_is_named_and_the_next_trial_completes(
+    pair: RayExecutor, tmp_path: Path, mood: str, cause: str, rank: int
+) -> None:
+    job = pair.submit(toy_task(tmp_path, mood=mood))
+    began = time.monotonic()
+    end = end_of(run_to_end(pair, job), job)
+    assert time.monotonic() - began < 30.0
+    assert isinstance(end, Failed)
+    assert (end.failure.cause, end.failure.rank) == (cause, rank)
+    following = pair.submit(toy_task(tmp_path))
+    assert isinstance(end_of(run_to_end(pair, following), following), Finished)
+
+
+def test_ray_killed_rank_is_lost(pair: RayExecutor, tmp_path: Path) -> None:
+    job = pair.submit(toy_task(tmp_path, epochs=1000, epoch_s=0.05))
+    victims: list[int] = []
+
+    def kill_once(event: Reported) -> Decision:
+        if not victims:
+            victims.append(processes_of(pair)[1])
+            os.kill(victims[0], signal.SIGKILL)
+        return Decision.CONTINUE
+
+    end = end_of(run_to_end(pair, job, decide=kill_once), job)
+    assert isinstance(end, Failed)
+    assert (end.failure.cause, end.failure.rank) == ("lost", 1)
+
+
+def test_ray_closed_executor_leaves_no_process_and_no_reservation(ray_cluster: None, tmp_path: Path) -> None:
+    from ray.util.state import list_placement_groups
+
+    executor = executor_with(2)
+    run_to_end(executor, executor.submit(toy_task(tmp_path)))
+    pids = processes_of(executor)
+    assert len(pids) == 2
+    executor.close()
+    gone, alive = psutil.wait_procs([psutil.Process(p) for p in pids if psutil.pid_exists(p)], timeout=10)
+    assert not alive
+    del gone, list_placement_groups
+    deadline = time.monotonic() + 10
+    while ray.available_resources().get("CPU", 0) < 2:
+        assert time.monotonic() < deadline
+
+
+def test_slots_are_counted_machine_by_machine() -> None:
+    two = [Node(cpus=3, gpus=1), Node(cpus=2, gpus=4)]
+    assert slots_for(two, ranks=2, gpus=0) == 2
+    assert slots_for(two, ranks=2, gpus=2) == 2
+    assert slots_for([Node(cpus=1, gpus=0)], ranks=4, gpus=0) == 1
+    with pytest.raises(ClusterError, match="8 GPUs on one machine, and the largest machine has 4"):
+        slots_for(two, ranks=8, gpus=8)
+
+
+def test_ray_dead_address_is_refused_soon_with_advice() -> None:
+    import subprocess
+    import sys
+
+    code = (
+        "from automl.executors.ray.cluster import Cluster, ClusterError\n"
+        "try: Cluster('127.0.0.1:1')\n"
+        "except ClusterError as error: print(error)"
+    )
+    began = time.monotonic()
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60).stdout
+    assert "ray start --head" in output
+    assert time.monotonic() - began < 15

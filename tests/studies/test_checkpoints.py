@@ -1,0 +1,173 @@
+import hashlib
+import logging
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from studies.checkpoints import CheckpointLedger, best_epoch, removable
+from studies.storage import Storage
+from studies.study import Study
+from studies.trial import CheckpointRecord, Lease, TrialState
+from tests.contracts.study_contract import ELSEWHERE, begin
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Iterator[Study]:
+    with Storage(f"sqlite:///{tmp_path}/studies.db") as storage:
+        yield storage.create_study("study", direction="maximize")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "artifacts"
+
+
+def report(study: Study, root: Path, lease: Lease, epoch: int, value: float) -> Path:
+    file = root / f"{lease.number}" / f"{lease.attempt}-{epoch}.pt"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(f"weights {lease} {epoch}".encode())
+    record = CheckpointRecord(
+        path=str(file.relative_to(root)),
+        epoch=epoch,
+        attempt=lease.attempt,
+        digest=hashlib.sha256(file.read_bytes()).hexdigest(),
+        size_bytes=file.stat().st_size,
+    )
+    study.report(lease, epoch, value, {}, record)
+    return file
+
+
+def records(*epochs: int, attempt: int = 1) -> tuple[CheckpointRecord, ...]:
+    return tuple(
+        CheckpointRecord(path=f"{attempt}-{epoch}.pt", epoch=epoch, attempt=attempt, digest="", size_bytes=1)
+        for epoch in epochs
+    )
+
+
+CASES = [
+    pytest.param(TrialState.RUNNING, 2, False, {1, 3}, id="running keeps last and best"),
+    pytest.param(TrialState.PAUSED, 4, False, {1, 2, 3}, id="paused keeps last, which is best"),
+    pytest.param(TrialState.RUNNING, None, False, {1, 2, 3}, id="without a report the last is best"),
+    pytest.param(TrialState.COMPLETE, 2, True, {1, 3, 4}, id="winner keeps best"),
+    pytest.param(TrialState.COMPLETE, 9, True, {1, 2, 3}, id="winner without its best keeps last"),
+    pytest.param(TrialState.COMPLETE, 2, False, {1, 2, 3, 4}, id="beaten keeps none"),
+    pytest.param(TrialState.PRUNED, 2, False, {1, 2, 3, 4}, id="pruned keeps none"),
+    pytest.param(TrialState.FAILED, 2, False, {1, 2, 3, 4}, id="failed keeps none"),
+]
+
+
+@pytest.mark.parametrize(("state", "best", "is_among_best", "gone"), CASES)
+def test_removable(state: TrialState, best: int | None, is_among_best: bool, gone: set[int]) -> None:
+    chosen = removable(records(3, 1, 4, 2), state=state, best_epoch=best, is_among_best=is_among_best)
+    assert {record.epoch for record in chosen} == gone
+
+
+def test_removable_keeps_the_later_attempt_of_one_epoch() -> None:
+    both = records(1, 2, 3) + records(2, attempt=2)
+    chosen = removable(both, state=TrialState.COMPLETE, best_epoch=2, is_among_best=True)
+    assert chosen == records(1, 2, 3)
+
+
+@given(
+    epochs=st.lists(st.tuples(st.integers(1, 9), st.integers(1, 3)), unique=True),
+    state=st.sampled_from(TrialState),
+    best=st.none() | st.integers(1, 9),
+    is_among_best=st.booleans(),
+)
+def test_trial_that_may_go_on_never_loses_its_last_checkpoint(
+    epochs: list[tuple[int, int]], state: TrialState, best: int | None, is_among_best: bool
+) -> None:
+    given_records = [records(epoch, attempt=attempt)[0] for epoch, attempt in epochs]
+    chosen = removable(given_records, state=state, best_epoch=best, is_among_best=is_among_best)
+    kept = [record for record in given_records if record not in chosen]
+    assert len(kept) <= 2
+    if given_records and not state.is_ended:
+        assert max(given_records, key=lambda record: (record.epoch, record.attempt)) in kept
+
+
+def test_latest_is_the_newest_whole_file(study: Study, root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    lease = begin(study)
+    first, second, third = (report(study, root, lease, epoch, 0.1 * epoch) for epoch in (1, 2, 3))
+    ledger = CheckpointLedger(study, root)
+    newest = ledger.latest(lease)
+    assert newest is not None
+    assert ledger.path(newest) == third
+    third.write_bytes(third.read_bytes()[:-1] + b"?")
+    second.unlink()
+    with caplog.at_level(logging.WARNING):
+        oldest = ledger.latest(study.trials()[0])
+    assert oldest is not None
+    assert ledger.path(oldest) == first
+    assert "1-3.pt of trial 0 is damaged" in caplog.text
+    assert "1-2.pt of trial 0 is missing" in caplog.text
+    first.write_bytes(b"")
+    with caplog.at_level(logging.WARNING):
+        assert ledger.latest(lease) is None
+    assert "has 0 bytes instead of" in caplog.text
+    assert "starts anew" in caplog.text
+
+
+def test_latest_of_a_trial_without_checkpoints_is_silent(
+    study: Study, root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert CheckpointLedger(study, root).latest(begin(study)) is None
+    assert caplog.records == []
+
+
+def test_files_may_move_with_their_root(study: Study, root: Path, tmp_path: Path) -> None:
+    lease = begin(study)
+    report(study, root, lease, 1, 0.5)
+    shutil.move(root, tmp_path / "elsewhere")
+    assert CheckpointLedger(study, tmp_path / "elsewhere").latest(lease) is not None
+
+
+def test_trim_keeps_last_and_best_while_the_trial_runs(study: Study, root: Path) -> None:
+    lease, ledger = begin(study), CheckpointLedger(study, root)
+    for epoch, value in ((1, 0.1), (2, 0.9), (3, 0.3), (4, 0.4)):
+        report(study, root, lease, epoch, value)
+        ledger.trim(study.trials()[0])
+    assert {path.name for path in (root / "0").iterdir()} == {"1-2.pt", "1-4.pt"}
+    assert [record.epoch for record in study.checkpoints(lease)] == [4, 2]
+
+
+def test_trim_leaves_the_weights_of_the_winner_alone(study: Study, root: Path) -> None:
+    ledger = CheckpointLedger(study, root)
+    for number, value in enumerate((0.5, 0.25, 0.75)):
+        lease = begin(study)
+        report(study, root, lease, 1, value)
+        study.tell(lease, TrialState.COMPLETE, value=value)
+        ledger.trim(study.trials()[number])
+    pruned = begin(study)
+    report(study, root, pruned, 1, 0.99)
+    study.tell(pruned, TrialState.PRUNED)
+    ledger.trim(study.trials()[3])
+    assert [path.parent.name for path in root.rglob("*.pt")] == ["2"]
+    winner = study.trials()[2]
+    best = ledger.best(winner)
+    assert best is not None
+    assert best.epoch == 1
+    assert study.trials_with_checkpoints() == {winner.id}
+    ledger.path(best).unlink()
+    assert ledger.best(winner) is None
+
+
+def test_remove_of_a_file_that_is_gone_is_no_error(study: Study, root: Path) -> None:
+    lease = begin(study)
+    report(study, root, lease, 1, 0.5).unlink()
+    ledger = CheckpointLedger(study, root)
+    ledger.remove(lease, study.checkpoints(lease))
+    ledger.remove(lease, ())
+    assert study.checkpoints(lease) == ()
+
+
+def test_best_epoch_is_the_first_of_equals(study: Study) -> None:
+    lease = begin(study, owner=ELSEWHERE)
+    assert best_epoch(study.trials()[0], "maximize") is None
+    for epoch, value in ((1, 0.1), (2, 0.9), (3, 0.9), (4, 0.1)):
+        study.report(lease, epoch, value)
+    assert best_epoch(study.trials()[0], "maximize") == 2
+    assert best_epoch(study.trials()[0], "minimize") == 1
