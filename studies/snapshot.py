@@ -5,7 +5,7 @@ The number of statements is the same for ten trials and for ten thousand.
 
 import threading
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -23,6 +23,8 @@ __all__ = ["Snapshot", "read_trials"]
 
 _NOT_FINITE = {"INF_POS": float("inf"), "INF_NEG": float("-inf"), "NAN": float("nan")}
 _NEVER_READ = -1
+_FEW = 500
+"""Trials that are looked up by their keys one by one."""
 
 
 class Snapshot:
@@ -33,28 +35,33 @@ class Snapshot:
         self._study_id = study_id
         self._lock = threading.Lock()
         self._trials: dict[int, Trial] = {}
+        self._in_order: tuple[Trial, ...] = ()
+        self._unfinished: frozenset[int] = frozenset()
         self._last_id = _NEVER_READ
 
     def refreshed(self) -> tuple[Trial, ...]:
         """Read new and unfinished trials and return all of them, in order of their numbers."""
         with self._lock:
-            for trial in self._transactions.read(self._read_changed):
-                self._trials[trial.number] = trial
-                self._last_id = max(self._last_id, trial.id)
-            return tuple(self._trials[number] for number in sorted(self._trials))
+            changed = self._transactions.read(self._read_changed)
+            if changed:
+                self._take(changed)
+            return self._in_order
 
     def _read_changed(self, connection: Connection) -> list[Trial]:
         # A study's trials are inserted under a lock on its row, so that no smaller key appears later.
         trials = optuna.trials.c
-        unfinished = [trial.id for trial in self._trials.values() if not trial.state.is_ended]
-        changed = (trials.study_id == self._study_id) & or_(
-            trials.trial_id > self._last_id, trials.trial_id.in_(unfinished)
-        )
-        return read_trials(connection, changed)
+        is_changed = or_(trials.trial_id > self._last_id, trials.trial_id.in_(self._unfinished))
+        return read_trials(connection, (trials.study_id == self._study_id) & is_changed)
+
+    def _take(self, changed: list[Trial]) -> None:
+        self._trials |= {trial.number: trial for trial in changed}
+        self._in_order = tuple(self._trials[number] for number in sorted(self._trials))
+        self._unfinished = frozenset(trial.id for trial in changed if not trial.state.is_ended)
+        self._last_id = max(self._last_id, max(trial.id for trial in changed))
 
 
 def read_trials(connection: Connection, which: ColumnElement[bool]) -> list[Trial]:
-    """Read trials by a condition on the columns of Optuna's `trials`; six statements."""
+    """Read trials by a condition on the columns of Optuna's `trials`; at most six statements."""
     own = automl_trials.c
     rows = connection.execute(
         select(optuna.trials, own.configuration, own.attempt, own.owner, own.infeasible)
@@ -62,11 +69,13 @@ def read_trials(connection: Connection, which: ColumnElement[bool]) -> list[Tria
         .where(which)
         .order_by(optuna.trials.c.trial_id)
     ).all()
-    foreign = which & own.trial_id.is_(None)
-    configurations = _foreign_configurations(connection, foreign)
-    values = _values(connection, which)
-    reports = _reports(connection, which)
-    attributes = _rows_of(connection, optuna.trial_user_attributes, which)
+    if not rows:
+        return []
+    configurations = _foreign_configurations(connection, which, [r.trial_id for r in rows if r.configuration is None])
+    ids = [row.trial_id for row in rows]
+    values = _values(connection, which, ids)
+    reports = _reports(connection, which, ids)
+    attributes = _rows_of(connection, optuna.trial_user_attributes, which, ids)
     return [
         _trial(
             row,
@@ -103,43 +112,52 @@ def _trial(
     )
 
 
-def _rows_of(connection: Connection, table: Table, which: ColumnElement[bool]) -> defaultdict[int, list[Row[Any]]]:
-    """Read the rows of a child table for the trials that are wanted: trial key -> rows in order of insertion."""
-    own = automl_trials
-    joined = table.join(optuna.trials, optuna.trials.c.trial_id == table.c.trial_id)
-    query = (
-        select(table)
-        .select_from(joined.outerjoin(own, own.c.trial_id == optuna.trials.c.trial_id))
-        .where(which)
-        .order_by(*table.primary_key.columns)
-    )
+def _rows_of(
+    connection: Connection, table: Table, which: ColumnElement[bool], ids: Sequence[int]
+) -> defaultdict[int, list[Row[Any]]]:
+    """Read the rows of a child table: trial key -> rows in order of insertion.
+
+    A few trials are found by their keys through the table's index; many by the condition, because a statement takes a
+    limited number of values.
+    """
+    query = select(table).order_by(*table.primary_key.columns)
+    if len(ids) <= _FEW:
+        query = query.where(table.c.trial_id.in_(ids))
+    else:
+        query = query.join(optuna.trials, optuna.trials.c.trial_id == table.c.trial_id).where(which)
     rows: defaultdict[int, list[Row[Any]]] = defaultdict(list)
     for row in connection.execute(query):
         rows[row.trial_id].append(row)
     return rows
 
 
-def _values(connection: Connection, which: ColumnElement[bool]) -> dict[int, float]:
-    rows = _rows_of(connection, optuna.trial_values, which)
+def _values(connection: Connection, which: ColumnElement[bool], ids: Sequence[int]) -> dict[int, float]:
+    rows = _rows_of(connection, optuna.trial_values, which, ids)
     return {trial_id: _number(first.value, first.value_type) for trial_id, (first, *_) in rows.items()}
 
 
-def _reports(connection: Connection, which: ColumnElement[bool]) -> defaultdict[int, dict[int, float]]:
+def _reports(
+    connection: Connection, which: ColumnElement[bool], ids: Sequence[int]
+) -> defaultdict[int, dict[int, float]]:
     reports: defaultdict[int, dict[int, float]] = defaultdict(dict)
-    for trial_id, rows in _rows_of(connection, optuna.intermediate_values, which).items():
+    for trial_id, rows in _rows_of(connection, optuna.intermediate_values, which, ids).items():
         for row in sorted(rows, key=lambda row: row.step):
             reports[trial_id][row.step] = _number(row.intermediate_value, row.intermediate_value_type)
     return reports
 
 
-def _foreign_configurations(connection: Connection, foreign: ColumnElement[bool]) -> dict[int, dict[str, JsonScalar]]:
+def _foreign_configurations(
+    connection: Connection, which: ColumnElement[bool], ids: Sequence[int]
+) -> dict[int, dict[str, JsonScalar]]:
     """Configurations of trials that plain Optuna made: what it was asked to enqueue, then what it suggested."""
-    is_enqueued = optuna.trial_system_attributes.c.key == "fixed_params"
-    found: dict[int, dict[str, JsonScalar]] = {
-        trial_id: from_json(only.value_json)
-        for trial_id, (only,) in _rows_of(connection, optuna.trial_system_attributes, foreign & is_enqueued).items()
-    }
-    for trial_id, rows in _rows_of(connection, optuna.trial_params, foreign).items():
+    if not ids:
+        return {}
+    found: dict[int, dict[str, JsonScalar]] = {}
+    for trial_id, rows in _rows_of(connection, optuna.trial_system_attributes, which, ids).items():
+        for row in rows:
+            if row.key == "fixed_params":
+                found[trial_id] = from_json(row.value_json)
+    for trial_id, rows in _rows_of(connection, optuna.trial_params, which, ids).items():
         found[trial_id] = {row.param_name: _external(row.distribution_json, row.param_value) for row in rows}
     return found
 
