@@ -18,7 +18,7 @@ from automl.objective import best_trials
 from automl.recent import remember_storage
 from automl.registry import pruner_class, sampler_class
 from automl.scheduler import Scheduler
-from automl.search_loop import SearchLoop
+from automl.search_loop import LEASE_S, SearchLoop
 from automl.spec import SearchSpec
 from search_spaces import catalog
 from studies.checkpoints import CheckpointLedger
@@ -36,8 +36,11 @@ __all__ = ["Observer", "SearchOutcome", "load_study", "report", "resume", "run",
 class Observer:
     """Is told what happens in a search; the base class keeps silent.
 
-    The life of a search: `begin` once, `notify` for each event, `end` once.
+    The life of a search: `prepare` for each slow step before it, `begin` once, `notify` for each event, `end` once.
     """
+
+    def prepare(self, step: str) -> None:
+        """A step begins that may take seconds, such as `starting Ray`."""
 
     def begin(self, spec: SearchSpec, study: Study, slots: int) -> None:
         """The study is open and the executor ready."""
@@ -132,6 +135,7 @@ def run(spec: SearchSpec, explicit: Mapping[str, object], observer: Observer) ->
     """Run a valid specification; `explicit` names the fields that were given rather than defaulted."""
     storage = Storage(spec.storage)
     spec = _with_stored(storage, spec, explicit)
+    observer.prepare(f"reading the data '{spec.data.source}'")
     data = spec.trainer.load(spec.data)  # bad data end here, before anything is created
     study = storage.create_study(spec.study, direction=spec.objective_direction, specification=stored_form(spec))
     study.update_specification(stored_form(spec))
@@ -191,7 +195,9 @@ def _work(
     best = _best(study, spec)
     if _is_spent(study, spec) and (best is None or test_score(study, best) is not None):
         return f"all {spec.trials} trials had ended before"
+    observer.prepare("starting the workers" if spec.executor == "inline" else "starting the workers on Ray")
     with make_executor(spec, data) as executor:
+        interrupt.take_over()
         reason = _search(spec, study, artifacts, executor, interrupt, observer)
         best = _best(study, spec)
         if best is not None and interrupt.signal is None:
@@ -217,7 +223,7 @@ def _search(
     )
     observer.begin(spec, study, executor.slots)
     try:
-        with LeaseKeeper(study) as keeper:
+        with LeaseKeeper(study, ttl_s=LEASE_S) as keeper:
             loop = SearchLoop(
                 spec=spec,
                 study=study,

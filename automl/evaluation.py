@@ -42,16 +42,15 @@ def measure_on_test_split(
     if record is None:
         _log.warning("trial=%d has no checkpoint left; its test score is not measured", best.number)
         return
-    job = executor.submit(
-        EvaluateTask(
-            space=spec.space,
-            configuration=dict(best.configuration),
-            data=spec.data,
-            precision=spec.precision,
-            artifacts_root=str(artifacts.root),
-            checkpoint=record.path,
-        )
-    )
+    task = {
+        "space": spec.space,
+        "configuration": dict(best.configuration),
+        "data": spec.data,
+        "precision": best.attributes.get("precision", spec.precision),  # the one really used
+        "artifacts_root": str(artifacts.root),
+        "checkpoint": record.path,
+    }
+    job = executor.submit(EvaluateTask.model_validate(task))
     while interrupt.signal is None:
         for event in executor.events(POLL_S):
             if isinstance(event, Finished):

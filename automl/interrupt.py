@@ -34,8 +34,14 @@ class Interrupt:
     def __enter__(self) -> Self:
         """Take over the signals."""
         for number in _HANDLED:
-            self._previous[number] = signal.signal(number, self._note)  # type: ignore[assignment]  # Handlers or a callable
+            self._previous[number] = signal.getsignal(number)  # type: ignore[assignment]  # Handlers or a callable
+        self.take_over()
         return self
+
+    def take_over(self) -> None:
+        """Take the signals again from a library that has put its own handlers in place, as `ray.init` does."""
+        for number in _HANDLED:
+            signal.signal(number, self._note)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -1,6 +1,7 @@
 """The log of the command line: one line per event, on standard error."""
 
 import logging
+import sys
 import warnings
 
 __all__ = ["configure"]
@@ -13,7 +14,7 @@ def configure(*, debug: bool) -> None:
 
     Called by the command line only: a program that uses the Python API keeps its own logging.
     """
-    handler = logging.StreamHandler()
+    handler = _StandardError()
     handler.setFormatter(logging.Formatter("[%(levelname).1s %(asctime)s] %(message)s", datefmt="%H:%M:%S"))
     for name in _PACKAGES:
         logger = logging.getLogger(name)
@@ -25,3 +26,10 @@ def configure(*, debug: bool) -> None:
     if not debug:
         warnings.simplefilter("ignore", FutureWarning)
         warnings.simplefilter("ignore", DeprecationWarning)
+
+
+class _StandardError(logging.Handler):
+    """Writes to what standard error is at that moment: the live view takes its place while it draws."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print(self.format(record), file=sys.stderr)

@@ -1,6 +1,6 @@
 """From a name to a sampler or a pruner.
 
-A name is that of a file in `automl/samplers` or `automl/pruners`, of an entry point of another package, or `module:Class`.
+A name is that of a file in `automl/samplers` or `automl/pruners`, of an entry point, or `module:Class`.
 """
 
 from importlib import import_module

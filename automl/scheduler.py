@@ -88,7 +88,7 @@ class Scheduler:
         """Choose the next thing to do for one free slot.
 
         Interrupted trials go first: they hold places in the budget. Then come a person's own trials, then the
-        sampler's.
+        sampler's. The first proposal is not the sampler's, but the space's defaults, which are known to be sensible.
 
         Args:
             trials: the whole study in order of the numbers.
@@ -121,6 +121,8 @@ class Scheduler:
             running = any(trial.state is TrialState.RUNNING for trial in trials)
             return Wait() if running else Done(reason=f"search space exhausted: {len(known)} of {size} tried")
         number = max((trial.number for trial in trials), default=-1) + 1
+        if number == 0 and self.space.defaults is not None:
+            return Start(number=number, configuration=self.space.defaults)
         rng = suggestion_generator(self.seed, number)
         for _ in range(MAX_REPEATS):
             configuration = self.sampler.suggest(self.space, trials, rng)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from trainers.config import EvaluateTask, TrainTask
-from trainers.errors import FailureCause, TrialError
+from trainers.errors import FailureCause, PeerFailedError, TrialError
 from trainers.reporting import Reporter, TrialResult
 from trainers.trainer import Trainer
 
@@ -72,12 +72,10 @@ def run_task(task: Task, trainer: Trainer, data: Any, ranks: "Ranks", reporter: 
 def describe_failure(error: Exception, rank: int | None) -> Failure:
     """Name the cause of an exception: a trainer's own errors know it, anything else is the user's code."""
     message = str(error) or type(error).__name__
-    is_follow_up = rank is not None and any(sign in message.lower() for sign in _PEER_IS_GONE)
-    cause: FailureCause = "user_error"
+    is_follow_up = isinstance(error, PeerFailedError) or any(sign in message.lower() for sign in _PEER_IS_GONE)
+    cause: FailureCause = "rank_error" if is_follow_up else "user_error"
     if isinstance(error, TrialError):
         cause = error.cause
-    elif is_follow_up:
-        cause = "rank_error"
     return Failure(
         cause=cause,
         error=type(error).__name__,

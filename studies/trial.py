@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 
-__all__ = ["CheckpointRecord", "JsonScalar", "Lease", "Trial", "TrialState"]
+from search_spaces.configuration import JsonScalar as JsonScalar
 
-JsonScalar = None | bool | int | float | str
+__all__ = ["CheckpointRecord", "JsonScalar", "Lease", "Trial", "TrialState"]
 
 
 class TrialState(Enum):

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console
+from rich.text import Text
 
 from automl.api import Observer
 from automl.events import Event, TrialEnded
@@ -39,10 +40,15 @@ class ProgressObserver(Observer):
             view: how to show it; None: live on a terminal, plain lines elsewhere.
             clock: monotonic seconds.
         """
-        self._view = view or progress_for(Console(file=stream or sys.stderr), clock=clock)
+        self._console = Console(file=stream or sys.stderr)
+        self._view = view or progress_for(self._console, clock=clock)
         self._clock = clock
         self._study: Study | None = None
         self._state: ProgressState | None = None
+
+    def prepare(self, step: str) -> None:
+        """Say what is being waited for."""
+        self._console.print(Text(f"{step} ..."), soft_wrap=True)
 
     def begin(self, spec: "SearchSpec", study: "Study", slots: int) -> None:
         """Take up the study where it stands."""

@@ -5,12 +5,11 @@ entry-point group `automl.search_spaces`, or from any importable module, such as
 """
 
 import importlib
-import importlib.util
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol, cast
 
 from search_spaces.configuration import JsonScalar
-from search_spaces.discovery import entry_points, module_names
+from search_spaces.discovery import entry_points, is_importable, module_names
 from search_spaces.errors import InvalidSpaceError, SpaceNameClashError, UnknownSearchSpaceError
 from search_spaces.graph import NetworkGraph
 from search_spaces.space import SearchSpace
@@ -75,7 +74,7 @@ def load(reference: str) -> SpaceModule:
         return _checked(importlib.import_module(f"{__name__}.{reference}"), reference)
     if reference in points:
         return _checked(points[reference].load(), reference)
-    if _is_module(reference):
+    if "." in reference and is_importable(reference):
         return _checked(importlib.import_module(reference), reference)
     raise UnknownSearchSpaceError(reference, available())
 
@@ -95,17 +94,6 @@ def _entry_points() -> "Mapping[str, EntryPoint]":
         offers = ", ".join(f"{name} ({points[name].value})" for name in clashes)
         raise SpaceNameClashError(f"an installed package offers search spaces under names of the catalogue: {offers}")
     return points
-
-
-def _is_module(reference: str) -> bool:
-    parts = reference.split(".")
-    if len(parts) < 2 or not all(part.isidentifier() for part in parts):
-        return False
-    for length in range(1, len(parts)):  # find_spec raises for a parent that is missing or is no package
-        parent = importlib.util.find_spec(".".join(parts[:length]))
-        if parent is None or parent.submodule_search_locations is None:
-            return False
-    return importlib.util.find_spec(reference) is not None
 
 
 def _checked(module: object, reference: str) -> SpaceModule:

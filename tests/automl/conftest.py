@@ -1,5 +1,6 @@
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,8 +24,8 @@ def _own_state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def toy_search(storage: str) -> Search:
     """Search the toy space in this process; every field can be given."""
 
-    def search(**fields: object) -> SearchOutcome:
-        toy: dict[str, object] = {
+    def search(**fields: Any) -> SearchOutcome:
+        toy: dict[str, Any] = {
             "space": "tests.helpers.toy",
             "storage": storage,
             "study": "toy",

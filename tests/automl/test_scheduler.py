@@ -33,6 +33,14 @@ def test_scheduler_proposal_depends_on_seed_and_number_only() -> None:
     assert isinstance(other, Start) and other.configuration != first.configuration
 
 
+def test_scheduler_first_trial_has_the_defaults_of_the_space() -> None:
+    known = SearchSpace("known", {"x": Float(low=0.0, high=1.0)}, defaults={"x": 0.25})
+    first = scheduler(known).next_action([], [])
+    assert isinstance(first, Start) and dict(first.configuration) == {"x": 0.25}
+    second = scheduler(known).next_action([make_trial(0, {"x": 0.25}, value=0.1)], [])
+    assert isinstance(second, Start) and second.configuration["x"] != 0.25
+
+
 def test_scheduler_interrupted_trials_go_first_then_queued_ones() -> None:
     paused = make_trial(0, state=TrialState.PAUSED, reports=[0.1])
     queued = make_trial(1, state=TrialState.QUEUED)
@@ -88,9 +96,7 @@ def test_scheduler_last_epoch_is_never_pruned() -> None:
         def decide(self, trial: Trial, trials: object) -> Decision:
             return Decision.STOP
 
-    judge = Scheduler(
-        space=SPACE, sampler=RandomSampler("maximize"), pruner=StopAll("maximize", 3), budget=1, seed=0
-    )
+    judge = Scheduler(space=SPACE, sampler=RandomSampler("maximize"), pruner=StopAll("maximize", 3), budget=1, seed=0)
     assert judge.decide(make_trial(0, state=TrialState.RUNNING, reports=[0.1, 0.1]), []) is Decision.STOP
     assert judge.decide(make_trial(0, state=TrialState.RUNNING, reports=[0.1] * 3), []) is Decision.CONTINUE
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 
 import optuna
@@ -9,7 +10,7 @@ import pytest
 
 from automl import api
 from automl.errors import InvalidSpecError, SearchFailedError
-from search_spaces.configuration import Configuration
+from search_spaces.configuration import Configuration, JsonScalar
 from studies.storage import Storage
 from studies.study import Study
 from studies.trial import TrialState
@@ -18,12 +19,13 @@ from tests.helpers.moody_toy import SPACE as MOODY
 from tests.helpers.toy import SPACE, loss_after
 
 
-def enqueue(study: Study, *configurations: dict[str, float | str]) -> None:
+def enqueue(study: Study, *configurations: Mapping[str, JsonScalar]) -> None:
+    usual: Mapping[str, JsonScalar] = {"x": 0.5, "mood": "fine", "epoch_s": 0.0}
     for configuration in configurations:
-        study.enqueue(MOODY.validate({"x": 0.5, "mood": "fine", "epoch_s": 0.0, **configuration}), MOODY.distributions())
+        study.enqueue(MOODY.validate({**usual, **configuration}), MOODY.distributions())
 
 
-def moody_study(storage: str, *configurations: dict[str, float | str]) -> Study:
+def moody_study(storage: str, *configurations: Mapping[str, JsonScalar]) -> Study:
     study = Storage(storage).create_study("toy", direction="minimize")
     enqueue(study, *configurations)
     return study
@@ -81,7 +83,8 @@ def test_search_same_seed_same_trials_and_another_seed_others(toy_search: Search
 
 def test_search_strange_objectives_fail_their_trial_and_nothing_else(toy_search: Search, storage: str) -> None:
     moods = ("fine", "nan", "inf", "-inf", "none", "text", "silent", "raise_0")
-    moody_study(storage, *({"mood": mood, "x": 0.3} for mood in moods), {"x": 0.4})
+    configurations: list[Mapping[str, JsonScalar]] = [{"mood": mood, "x": 0.3} for mood in moods]
+    moody_study(storage, *configurations, {"x": 0.4})
     outcome = toy_search(space="tests.helpers.moody_toy", trials=9, epochs=2, max_failures=99)
     ends = [(trial.state, trial.cause) for trial in outcome.study.trials()]
     non_finite, user_error = (TrialState.FAILED, "non_finite"), (TrialState.FAILED, "user_error")

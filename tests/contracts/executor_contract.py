@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from automl.executors.base import Event, Executor, Failed, Finished, Job, Reported
+from automl.worker import Outcome
 from tests.helpers.toy import loss_after
 from trainers.config import EvaluateTask, TrainConfig, TrainTask
 from trainers.reporting import Decision, TrialResult
@@ -65,16 +66,11 @@ class ExecutorContract:
         assert isinstance(end, Finished)
         assert end.outcome == TrialResult(outcome="completed", epoch=3, facts={"world_size": 1})
 
-    def test_decisions_end_the_training_at_that_epoch(self, executor: Executor, tmp_path: Path) -> None:
-        for decision, outcome in ((Decision.STOP, "stopped"), (Decision.PAUSE, "paused")):
-            job = executor.submit(toy_task(tmp_path))
-            events = run_to_end(
-                executor, job, decide=lambda e, d=decision: d if e.report.epoch == 2 else Decision.CONTINUE
-            )
-            end = end_of(events, job)
-            assert isinstance(end, Finished)
-            assert end.outcome == TrialResult(outcome=outcome, epoch=2)
-            assert epochs(events, job) == [1, 2]
+    def test_stop_ends_the_training_at_that_epoch(self, executor: Executor, tmp_path: Path) -> None:
+        assert _leave_at_two(executor, tmp_path, Decision.STOP) == TrialResult(outcome="stopped", epoch=2)
+
+    def test_pause_ends_the_training_at_that_epoch(self, executor: Executor, tmp_path: Path) -> None:
+        assert _leave_at_two(executor, tmp_path, Decision.PAUSE) == TrialResult(outcome="paused", epoch=2)
 
     def test_failure_is_told_with_cause_rank_and_traceback_and_the_next_task_runs(
         self, executor: Executor, tmp_path: Path
@@ -120,3 +116,12 @@ class ExecutorContract:
     def test_close_may_be_called_twice(self, executor: Executor) -> None:
         executor.close()
         executor.close()
+
+
+def _leave_at_two(executor: Executor, root: Path, decision: Decision) -> Outcome:
+    job = executor.submit(toy_task(root))
+    events = run_to_end(executor, job, decide=lambda e: decision if e.report.epoch == 2 else Decision.CONTINUE)
+    assert epochs(events, job) == [1, 2]
+    end = end_of(events, job)
+    assert isinstance(end, Finished)
+    return end.outcome

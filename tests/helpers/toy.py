@@ -10,11 +10,11 @@ import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from search_spaces.parameters import Float
 from search_spaces.space import SearchSpace
-from trainers.config import EvaluateTask, TrainTask
+from trainers.config import Direction, EvaluateTask, TrainTask
 from trainers.data.spec import DataSpec
 from trainers.distributed import Ranks
 from trainers.errors import BadDataError
@@ -51,8 +51,8 @@ def loss_after(epoch: int, x: float) -> float:
 
 
 class ToyTrainer(Trainer):
-    hyperparameters = frozenset({"x"})
-    metrics = {"loss": "minimize", "accuracy": "maximize"}
+    hyperparameters: ClassVar[frozenset[str]] = frozenset({"x"})
+    metrics: ClassVar[Mapping[str, Direction]] = {"loss": "minimize", "accuracy": "maximize"}
 
     def check(self, data: DataSpec) -> None:
         if data.source != "digits":
@@ -117,9 +117,7 @@ def _write(task: TrainTask, epoch: int) -> CheckpointFile:
     file = Path(task.artifacts_root, path)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(content)
-    return CheckpointFile(
-        path=path, epoch=epoch, digest=hashlib.sha256(content).hexdigest(), size_bytes=len(content)
-    )
+    return CheckpointFile(path=path, epoch=epoch, digest=hashlib.sha256(content).hexdigest(), size_bytes=len(content))
 
 
 def _read(file: Path) -> int:

@@ -6,12 +6,11 @@ entry-point group `automl.trainers`, or from any importable class, such as `my_p
 
 import difflib
 import importlib
-import importlib.util
 from collections.abc import Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from search_spaces.discovery import entry_points, module_names
+from search_spaces.discovery import entry_points, is_importable, module_names
 from trainers.errors import InvalidTrainerError, UnknownTrainerError
 from trainers.trainer import Trainer
 
@@ -49,7 +48,7 @@ def load_trainer(reference: str) -> Trainer:
     if reference in points:
         return _checked(points[reference].load(), reference)()
     module, colon, name = reference.partition(":")
-    if colon and _is_module(module):
+    if colon and is_importable(module):
         return _checked(getattr(importlib.import_module(module), name, None), reference)()
     near = difflib.get_close_matches(reference, available(), n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
@@ -81,12 +80,3 @@ def _checked(thing: object, reference: str) -> type[Trainer]:
     if isinstance(thing, type) and issubclass(thing, Trainer):
         return thing
     raise InvalidTrainerError(f"{reference!r} is {thing!r}; needed: a subclass of {Trainer.__qualname__}")
-
-
-def _is_module(name: str) -> bool:
-    # Parents are looked up first: for a missing one find_spec raises, as it does for one that fails to
-    # import.
-    parts = name.split(".")
-    if not all(part.isidentifier() for part in parts):
-        return False
-    return all(importlib.util.find_spec(".".join(parts[: end + 1])) is not None for end in range(len(parts)))

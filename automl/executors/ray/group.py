@@ -55,7 +55,7 @@ class WorkerGroup:
         if shape.gpus_per_rank:
             bundle["GPU"] = shape.gpus_per_rank
         self._placement = placement_group([bundle] * shape.ranks, strategy="STRICT_PACK")
-        actor = ray.remote(concurrency_groups={"reports": 1})(Rank)  # type: ignore[call-overload]  # an option of actors
+        actor = ray.remote(concurrency_groups={"reports": 1, "control": 1})(Rank)  # type: ignore[call-overload]  # an option of actors
         self._ranks = [
             actor.options(
                 num_cpus=shape.cpus_per_rank,

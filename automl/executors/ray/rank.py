@@ -24,9 +24,9 @@ __all__ = ["Rank"]
 class Rank:
     """Keeps torch, the device, the data and the process group warm from one trial to the next.
 
-    Ray runs `set_up`, `join` and `run` one after the other in the order of the calls; `next_report` runs beside them
-    in the concurrency group `reports`. The driver never waits for a set-up step: what goes wrong there is told by the
-    first `run`.
+    Ray runs `set_up`, `join` and `run` one after the other in the order of the calls; `next_report` and `process` run
+    beside them in concurrency groups of their own. The driver never waits for a set-up step: what goes wrong there is
+    told by the first `run`.
     """
 
     def __init__(self) -> None:
@@ -38,8 +38,9 @@ class Rank:
         self._reports: queue.SimpleQueue[Report | None] = queue.SimpleQueue()
         self._decisions: queue.SimpleQueue[Decision] = queue.SimpleQueue()
 
+    @ray.method(concurrency_group="control")
     def process(self) -> int:
-        """The process that runs this rank; waits for the steps before it."""
+        """The process that runs this rank, also while it trains."""
         return os.getpid()
 
     def set_up(self, trainer: str, data: Any, threads: int) -> None:

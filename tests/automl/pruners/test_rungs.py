@@ -7,9 +7,7 @@ from automl.pruners.rungs import passes, rung_epochs
     "first, last, eta, rungs",
     [(1, 9, 3, (1, 3)), (1, 10, 3, (1, 3, 9)), (2, 16, 2, (2, 4, 8)), (1, 1, 3, ()), (5, 3, 3, ())],
 )
-def test_rung_epochs_grow_by_eta_below_the_last_epoch(
-    first: int, last: int, eta: int, rungs: tuple[int, ...]
-) -> None:
+def test_rung_epochs_grow_by_eta_below_the_last_epoch(first: int, last: int, eta: int, rungs: tuple[int, ...]) -> None:
     assert rung_epochs(first, last, eta) == rungs
 
 

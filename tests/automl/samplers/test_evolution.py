@@ -50,9 +50,7 @@ def test_evolution_oldest_trial_leaves_the_population_although_it_is_the_best() 
 
 def test_evolution_pruned_trials_compete_with_their_last_report() -> None:
     rng = np.random.default_rng(0)
-    trials = [
-        make_trial(n, CELL.sample(rng), state=TrialState.PRUNED, reports=[0.1, float(n == 5)]) for n in range(12)
-    ]
+    trials = [make_trial(n, CELL.sample(rng), state=TrialState.PRUNED, reports=[0.1, float(n == 5)]) for n in range(12)]
     child = EvolutionSampler("maximize", tournament_size=12).suggest(CELL, trials, rng)
     assert distance(dict(child), dict(trials[5].configuration)) == 1
 
