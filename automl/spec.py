@@ -21,6 +21,7 @@ from automl.errors import InvalidSpecError, UnknownPluginError
 from search_spaces import catalog
 from search_spaces.errors import InvalidSpaceError, SpaceNameClashError, UnknownSearchSpaceError, did_you_mean
 from search_spaces.space import SearchSpace
+from studies.names import check_study_name
 from trainers.config import Direction, Precision
 from trainers.data.spec import DataSpec
 from trainers.errors import UnknownTrainerError
@@ -167,6 +168,24 @@ class SearchSpec(BaseModel):
             return value or "unnamed"
         return f"{info.data['space'].rpartition('.')[2]}-{Path(info.data['data'].source).stem}"
 
+    @field_validator("study")
+    @classmethod
+    def _name_fits_the_database(cls, value: str) -> str:
+        check_study_name(value)  # an InvalidNameError is a ValueError: pydantic collects it
+        return value
+
+    @field_validator("storage")
+    @classmethod
+    def _storage_is_an_address(cls, value: str) -> str:
+        from studies.database_url import DatabaseAddress  # loads SQLAlchemy, which listing the flags does not need
+        from studies.errors import StorageError
+
+        try:
+            DatabaseAddress.parse(value)
+        except StorageError as error:
+            raise ValueError(str(error)) from error
+        return value
+
     @field_validator("concurrency", mode="before")
     @classmethod
     def _auto_or_a_number(cls, value: object) -> object:
@@ -189,6 +208,14 @@ class SearchSpec(BaseModel):
     def _inline_runs_one_rank(cls, value: str, info: ValidationInfo) -> str:
         if value == "inline" and info.data.get("procs_per_trial", 1) > 1:
             raise ValueError(f"inline runs one rank, not {info.data['procs_per_trial']}; use --executor ray")
+        return value
+
+    @field_validator("ray_address")
+    @classmethod
+    def _ray_address_has_a_port(cls, value: str | None) -> str | None:
+        host, _, port = (value or "").removeprefix("ray://").rpartition(":")
+        if value not in (None, "auto") and not (host and port.isdecimal()):
+            raise ValueError(f"{value!r} is not allowed: give HOST:PORT, or auto")
         return value
 
     @property

@@ -22,14 +22,21 @@ class AshaPruner(Pruner):
     """Stops a trial at a rung unless it is among the best 1/eta of all trials that came so far."""
 
     def __init__(
-        self, direction: Direction, epochs: int, *, min_epochs: int = 1, eta: int = 3, min_trials: int = 3
+        self,
+        direction: Direction,
+        epochs: int,
+        *,
+        min_epochs: int | None = None,
+        eta: int = 3,
+        min_trials: int = 3,
     ) -> None:
         """Set the method's parameters.
 
         Args:
             direction: whether larger or smaller objectives are better.
             epochs: the epochs of a full training.
-            min_epochs: the first rung; at least 1.
+            min_epochs: the first rung, at least 1; None: a fifth of `epochs`, since the first epochs are those of
+                the warm-up, and favour high learning rates.
             eta: the reduction factor, at least 2; one of eta trials passes a rung.
             min_trials: trials that a rung has seen before it judges, at least 1.
 
@@ -39,7 +46,7 @@ class AshaPruner(Pruner):
         super().__init__(direction, epochs)
         if min_trials < 1:
             raise ValueError(f"min_trials={min_trials} must be at least 1")
-        self.rungs = rung_epochs(min_epochs, epochs, eta)
+        self.rungs = rung_epochs(max(1, round(epochs / 5)) if min_epochs is None else min_epochs, epochs, eta)
         self.eta = eta
         self.min_trials = min_trials
 

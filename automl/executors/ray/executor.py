@@ -40,7 +40,7 @@ class RayExecutor(Executor):
             data: what the trainer's `load` returned; put into Ray's object store, once per machine.
             ranks: processes of one trial.
             gpus_per_trial: 0, or one per rank; None: one per rank where a machine has that many.
-            concurrency: trials at once; `auto`: as many as the cluster holds; more than that share CPUs.
+            concurrency: trials at once; `auto`: as many as the cluster holds; more share CPUs.
             address: the cluster to join, HOST:PORT or `auto`; None: a private one.
             collective_timeout_s: how long ranks wait for each other.
 

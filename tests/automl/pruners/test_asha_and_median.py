@@ -13,28 +13,33 @@ def decide(pruner: AshaPruner | MedianPruner, reports: list[float], *others: lis
 
 
 def test_asha_stops_whoever_is_not_in_the_best_third_at_a_rung() -> None:
-    asha = AshaPruner("maximize", 9)
+    asha = AshaPruner("maximize", 9, min_epochs=1)
     assert asha.rungs == (1, 3)
     others = [[0.1], [0.2], [0.3], [0.4], [0.5]]
     assert decide(asha, [0.35], *others) is Decision.STOP
     assert decide(asha, [0.45], *others) is Decision.CONTINUE
 
 
+@pytest.mark.parametrize("epochs, rungs", [(1, ()), (2, (1,)), (9, (2, 6)), (27, (5, 15)), (100, (20, 60))])
+def test_asha_first_rung_is_after_the_warm_up(epochs: int, rungs: tuple[int, ...]) -> None:
+    assert AshaPruner("maximize", epochs).rungs == rungs
+
+
 def test_asha_judges_at_rungs_only() -> None:
-    asha = AshaPruner("maximize", 9)
+    asha = AshaPruner("maximize", 9, min_epochs=1)
     others = [[0.9] * 9 for _ in range(5)]
     assert decide(asha, [0.9, 0.0], *others) is Decision.CONTINUE
     assert decide(asha, [0.9, 0.0, 0.0], *others) is Decision.STOP
 
 
 def test_asha_waits_until_a_rung_has_seen_enough_trials() -> None:
-    asha = AshaPruner("maximize", 9, min_trials=4)
+    asha = AshaPruner("maximize", 9, min_epochs=1, min_trials=4)
     assert decide(asha, [0.0], [0.5], [0.6]) is Decision.CONTINUE
     assert decide(asha, [0.0], [0.5], [0.6], [0.7]) is Decision.STOP
 
 
 def test_asha_pruned_and_running_trials_count_at_the_rungs_they_reached() -> None:
-    asha = AshaPruner("maximize", 9)
+    asha = AshaPruner("maximize", 9, min_epochs=1)
     others = trials_with_curves([0.8], [0.9], state=TrialState.PRUNED)
     others += [make_trial(7, state=TrialState.RUNNING, reports=[0.7])]
     trial = make_trial(99, state=TrialState.RUNNING, reports=[0.1])

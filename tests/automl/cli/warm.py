@@ -1,0 +1,48 @@
+"""Runs `automl` many times without importing its libraries each time: a process that forks one child per command.
+
+Reads a JSON object per line from standard input and answers with the exit code on a line. Each child is a process of
+its own with its own folder, environment and outputs, which runs the program's entry point as the installed script does.
+"""
+
+import gc
+import json
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+
+def serve() -> None:
+    gc.freeze()  # the end of a child would look through all that was imported here
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            _become(json.loads(line))
+            from automl.cli import main
+
+            main()  # raises SystemExit, so that the child ends as every program does
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+
+
+def _become(request: Mapping[str, Any]) -> None:
+    os.chdir(request["folder"])
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    sys.argv = ["automl", *request["arguments"]]
+    for number, path in enumerate((os.devnull, request["out"], request["err"])):
+        os.dup2(os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC), number)
+
+
+if __name__ == "__main__":
+    import automl.cli.outcome
+    import automl.cli.report
+    import automl.cli.search
+    import automl.cli.spaces
+    import automl.cli.studies
+    import studies.figures.gallery
+    import tests.helpers.moody_toy  # and torch with it
+    from automl.spec import SearchSpec
+
+    SearchSpec.from_mapping({"space": "nas_small"}, "the rehearsal")  # loads the usual sampler, pruner and trainer
+    serve()
