@@ -202,7 +202,7 @@ def _duration(trial: Trial) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:.6g}"
+    return f"{value:.4g}"
 
 
 def _plain(value: object) -> str:
