@@ -194,7 +194,7 @@ def _work(
     """Train until there is a reason to end, then measure the winner; nothing is started when nothing is left."""
     best = _best(study, spec)
     if _is_spent(study, spec) and (best is None or test_score(study, best) is not None):
-        return f"all {spec.trials} trials had ended before"
+        return f"nothing left to do, {_counted(study)} of {spec.trials} trials have ended"
     observer.prepare("starting the workers" if spec.executor == "inline" else "starting the workers on Ray")
     with make_executor(spec, data) as executor:
         interrupt.take_over()
@@ -255,5 +255,9 @@ def _best(study: Study, spec: SearchSpec) -> Trial | None:
 
 
 def _is_spent(study: Study, spec: SearchSpec) -> bool:
-    counted = [trial for trial in study.trials() if trial.state.is_counted]
-    return len(counted) >= spec.trials and all(trial.state.is_ended for trial in counted)
+    is_at_rest = all(trial.state.is_ended for trial in study.trials() if trial.state.is_counted)
+    return is_at_rest and _counted(study) >= spec.trials
+
+
+def _counted(study: Study) -> int:
+    return sum(trial.state.is_counted for trial in study.trials())

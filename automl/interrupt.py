@@ -1,6 +1,7 @@
 """Ctrl-C and SIGTERM: the first one asks for an orderly end, the second one for an immediate end."""
 
 import signal
+import threading
 import time
 from types import FrameType, TracebackType
 from typing import Self
@@ -11,7 +12,7 @@ _HANDLED = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupt:
-    """Counts the signals while it is entered; usable in the main thread only.
+    """Counts the signals while it is entered; in another thread than the main one it counts nothing.
 
     Attributes:
         count: how many came so far.
@@ -40,6 +41,8 @@ class Interrupt:
 
     def take_over(self) -> None:
         """Take the signals again from a library that has put its own handlers in place, as `ray.init` does."""
+        if threading.current_thread() is not threading.main_thread():
+            return  # Python delivers signals to the main thread, whose program decides about them
         for number in _HANDLED:
             signal.signal(number, self._note)
 
@@ -47,6 +50,8 @@ class Interrupt:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Give the signals back."""
+        if threading.current_thread() is not threading.main_thread():
+            return
         for number, handler in self._previous.items():
             signal.signal(number, handler)
 

@@ -8,11 +8,12 @@ from automl.pruners.base import Pruner
 from automl.randomness import suggestion_generator
 from automl.samplers.base import Sampler
 from search_spaces.configuration import Configuration
+from search_spaces.errors import InvalidConfigurationError
 from search_spaces.space import SearchSpace
 from studies.trial import Trial, TrialState
 from trainers.reporting import Decision
 
-__all__ = ["Action", "Done", "Refuse", "Resume", "Scheduler", "Start", "StartQueued", "Wait"]
+__all__ = ["Action", "Done", "Refuse", "RejectQueued", "Resume", "Scheduler", "Start", "StartQueued", "Wait"]
 
 MAX_REPEATS = 50
 """Draws for one trial that may be known already before the last one is tried again, as in a nearly exhausted space."""
@@ -39,9 +40,18 @@ class Refuse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartQueued:
-    """Train a trial that a person has enqueued."""
+    """Train a trial that a person has enqueued; the sampler has completed what the person left open."""
 
     trial: Trial
+    configuration: Configuration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RejectQueued:
+    """End a trial that a person has enqueued: it is not of this space, or cannot be trained."""
+
+    trial: Trial
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +73,7 @@ class Done:
     reason: str
 
 
-Action: TypeAlias = Start | StartQueued | Refuse | Resume | Wait | Done
+Action: TypeAlias = Start | StartQueued | RejectQueued | Refuse | Resume | Wait | Done
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +111,7 @@ class Scheduler:
             return Wait() if running else Done(reason=f"all {self.budget} trials ended")
         queued = next((trial for trial in trials if trial.state is TrialState.QUEUED), None)
         if queued is not None:
-            return StartQueued(trial=queued)
+            return self._start_queued(queued, trials)
         if _refusals_at_the_end(trials) >= MAX_REFUSALS_IN_A_ROW:
             return Done(
                 reason=f"the last {MAX_REFUSALS_IN_A_ROW} proposals were all infeasible; widen the search space"
@@ -113,6 +123,20 @@ class Scheduler:
         if trial.last_epoch >= self.pruner.epochs:
             return Decision.CONTINUE
         return self.pruner.decide(trial, trials)
+
+    def _start_queued(self, queued: Trial, trials: Sequence[Trial]) -> StartQueued | RejectQueued:
+        chosen = dict(queued.configuration)
+        if any(name not in chosen for name in self.space.parameters):
+            suggested = self.sampler.suggest(self.space, trials, suggestion_generator(self.seed, queued.number))
+            chosen = {**suggested, **chosen}
+        try:
+            configuration = self.space.validate(chosen)
+        except InvalidConfigurationError as error:
+            return RejectQueued(trial=queued, reason=str(error))
+        reason = self.space.refusal(configuration)
+        if reason is not None:
+            return RejectQueued(trial=queued, reason=reason)
+        return StartQueued(trial=queued, configuration=configuration)
 
     def _propose(self, trials: Sequence[Trial]) -> Action:
         known = {self.space.key(Configuration(t.configuration)) for t in trials if self._is_of_this_space(t)}

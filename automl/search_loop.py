@@ -12,7 +12,7 @@ from automl.executors.base import Executor, Failed, Finished, Job, Reported
 from automl.interrupt import Interrupt
 from automl.objective import best_trials, is_better, is_finite
 from automl.randomness import training_seed
-from automl.scheduler import Done, Refuse, Resume, Scheduler, Start, StartQueued, Wait
+from automl.scheduler import Done, Refuse, RejectQueued, Resume, Scheduler, Start, StartQueued, Wait
 from automl.spec import SearchSpec
 from automl.stopping import StoppingRule, failures_in_a_row
 from automl.worker import Failure
@@ -116,7 +116,9 @@ class SearchLoop:
                     case Start():
                         self._start(action.number, action.configuration)
                     case StartQueued():
-                        self._start_queued(action.trial)
+                        self._start_queued(action.trial, action.configuration)
+                    case RejectQueued():
+                        self._reject_queued(action.trial, action.reason)
                     case Resume():
                         self._resume(action.trial)
                     case Refuse():
@@ -140,16 +142,42 @@ class SearchLoop:
         )
         self._submit(lease, configuration, None)
 
-    def _start_queued(self, trial: Trial) -> None:
-        configuration = self._spec.search_space.validate(trial.configuration)
+    def _start_queued(self, trial: Trial, configuration: Configuration) -> None:
         lease = self._study.start_queued(
             trial.id, configuration, self._distributions, owner=self._owner, budget=self._spec.trials, ttl_s=LEASE_S
         )
         self._submit(lease, configuration, None)
 
+    def _reject_queued(self, trial: Trial, reason: str) -> None:
+        """End a queued trial that cannot be trained; it was asked for, so it takes its place in the budget."""
+        space = self._spec.search_space
+        fitting = {
+            name: value
+            for name, value in trial.configuration.items()
+            if name in space.parameters and space.parameters[name].problem(value) is None
+        }
+        lease = self._study.start_queued(
+            trial.id, fitting, self._distributions, owner=self._owner, budget=self._spec.trials, ttl_s=LEASE_S
+        )
+        self._study.tell(lease, TrialState.FAILED, cause="user_error", attributes={"error": reason})
+        self._observe(
+            TrialEnded(
+                number=trial.number,
+                state=TrialState.FAILED,
+                epoch=0,
+                value=None,
+                cause="user_error",
+                message=reason,
+            )
+        )
+
     def _resume(self, trial: Trial) -> None:
         lease = self._study.claim(trial.id, owner=self._owner, ttl_s=LEASE_S)
-        self._submit(lease, Configuration(trial.configuration), self._ledger.latest(trial))
+        checkpoint = self._ledger.latest(trial)
+        done = 0 if checkpoint is None else checkpoint.epoch
+        damaged = [record for record in self._study.checkpoints(trial) if record.epoch > done]
+        self._ledger.remove(trial, damaged)  # or they would be taken for the newest ones later
+        self._submit(lease, Configuration(trial.configuration), checkpoint)
 
     def _refuse(self, action: Refuse) -> None:
         self._study.add_infeasible(

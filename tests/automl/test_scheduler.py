@@ -4,7 +4,7 @@ import pytest
 from automl import scheduler as module
 from automl.pruners.none import NoPruner
 from automl.samplers.random import RandomSampler
-from automl.scheduler import Done, Refuse, Resume, Scheduler, Start, StartQueued, Wait
+from automl.scheduler import Done, Refuse, RejectQueued, Resume, Scheduler, Start, StartQueued, Wait
 from search_spaces.configuration import Configuration
 from search_spaces.parameters import Categorical, Float
 from search_spaces.space import SearchSpace
@@ -43,9 +43,27 @@ def test_scheduler_first_trial_has_the_defaults_of_the_space() -> None:
 
 def test_scheduler_interrupted_trials_go_first_then_queued_ones() -> None:
     paused = make_trial(0, state=TrialState.PAUSED, reports=[0.1])
-    queued = make_trial(1, state=TrialState.QUEUED)
+    queued = make_trial(1, {"x": 0.5}, state=TrialState.QUEUED)
     assert scheduler().next_action([paused, queued], [paused]) == Resume(trial=paused)
-    assert scheduler().next_action([paused, queued], []) == StartQueued(trial=queued)
+    started = StartQueued(trial=queued, configuration=Configuration({"x": 0.5}))
+    assert scheduler().next_action([paused, queued], []) == started
+
+
+def test_scheduler_queued_trial_is_completed_by_the_sampler() -> None:
+    queued = make_trial(0, {"a": 2}, state=TrialState.QUEUED)
+    action = scheduler(SMALL).next_action([queued], [])
+    assert isinstance(action, StartQueued)
+    assert action.configuration["a"] == 2
+    assert action.configuration["b"] in ("u", "v")
+
+
+def test_scheduler_queued_trial_that_cannot_be_trained_is_rejected_with_the_reason() -> None:
+    wrong = make_trial(0, {"x": 7.0}, state=TrialState.QUEUED)
+    action = scheduler().next_action([wrong], [])
+    assert isinstance(action, RejectQueued) and "x=7.0" in action.reason
+    nothing = SearchSpace("nothing", {"x": Float(low=0.0, high=1.0)}, refuse=lambda configuration: "no path")
+    action = scheduler(nothing).next_action([make_trial(0, {"x": 0.5}, state=TrialState.QUEUED)], [])
+    assert isinstance(action, RejectQueued) and action.reason == "no path"
 
 
 @pytest.mark.parametrize("state", [s for s in TrialState if s.is_counted and s.is_ended])

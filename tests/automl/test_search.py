@@ -1,5 +1,6 @@
 """Whole searches in this process: a toy trainer, a real database."""
 
+import hashlib
 import json
 import math
 from collections.abc import Mapping
@@ -9,11 +10,14 @@ import optuna
 import pytest
 
 from automl import api
+from automl.api import Observer
+from automl.artifacts import Artifacts
 from automl.errors import InvalidSpecError, SearchFailedError
+from automl.events import EpochReported, Event, TrialStarted
 from search_spaces.configuration import Configuration, JsonScalar
 from studies.storage import Storage
 from studies.study import Study
-from studies.trial import TrialState
+from studies.trial import CheckpointRecord, TrialState
 from tests.automl.conftest import Search
 from tests.helpers.moody_toy import SPACE as MOODY
 from tests.helpers.toy import SPACE, loss_after
@@ -36,7 +40,7 @@ def test_search_budget_is_the_studys_over_all_runs(toy_search: Search) -> None:
     again = toy_search(trials=10)
     assert len(again.study.trials()) == 10
     assert again.exit_code == 0
-    assert "had ended before" in again.reason
+    assert "10 of 10 trials have ended" in again.reason
     assert len(toy_search(trials=15).study.trials()) == 15
 
 
@@ -207,3 +211,47 @@ def test_search_finite_space_ends_by_itself(toy_search: Search, monkeypatch: pyt
     outcome = toy_search(trials=50)
     assert "search space exhausted: 3 of 3" in outcome.reason
     assert outcome.exit_code == 0
+
+
+def test_search_trials_queued_by_plain_optuna_are_completed_or_rejected(toy_search: Search, storage: str) -> None:
+    plain = optuna.create_study(study_name="toy", storage=storage, direction="minimize")
+    plain.enqueue_trial({"x": 0.25})
+    plain.enqueue_trial({"x": 7.0})
+    plain.enqueue_trial({})
+    trials = toy_search(trials=4).study.trials()
+    assert [trial.state for trial in trials] == [TrialState.COMPLETE, TrialState.FAILED] + [TrialState.COMPLETE] * 2
+    assert trials[0].configuration == {"x": 0.25}
+    assert trials[1].cause == "user_error" and "x=7.0" in str(trials[1].attributes["error"])
+
+
+def test_search_damaged_checkpoint_gives_way_to_an_older_one(toy_search: Search, storage: str, tmp_path: Path) -> None:
+    study = Storage(storage).create_study("toy", direction="minimize")
+    artifacts = Artifacts(root=tmp_path / "artifacts", study="toy")
+    lease = study.create_trial(0, {"x": 0.4}, SPACE.distributions(), owner="an earlier process")
+    for epoch in (1, 2, 3):
+        file = artifacts.root / artifacts.checkpoint_dir(0, 1) / f"epoch-{epoch:04d}.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps({"epoch": epoch}))
+        record = CheckpointRecord(
+            path=str(file.relative_to(artifacts.root)),
+            epoch=epoch,
+            attempt=1,
+            digest=hashlib.sha256(file.read_bytes()).hexdigest(),
+            size_bytes=file.stat().st_size,
+        )
+        study.report(lease, epoch, loss_after(epoch, 0.4), {}, record)
+    study.pause(lease)
+    file.write_text("damaged")
+    seen: list[Event] = []
+
+    class Recorder(Observer):
+        def notify(self, event: Event) -> None:
+            seen.append(event)
+
+    (trial,) = toy_search(trials=1, observer=Recorder()).study.trials()
+    assert seen[0] == TrialStarted(number=0, attempt=2, epoch=2, epochs=4)
+    assert [event.epoch for event in seen if isinstance(event, EpochReported)] == [3, 4]
+    assert trial.state is TrialState.COMPLETE
+    assert dict(trial.reports) == {epoch: loss_after(epoch, 0.4) for epoch in (1, 2, 3, 4)}
+    left = sorted(path.name for path in artifacts.root.rglob("epoch-*"))
+    assert left == ["epoch-0004.json"]

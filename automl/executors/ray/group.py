@@ -69,7 +69,7 @@ class WorkerGroup:
             rank.set_up.remote(trainer, data, threads)
         address = self._ranks[0].open_store.remote(shape.ranks) if shape.ranks > 1 else None
         for index, rank in enumerate(self._ranks):
-            rank.join.remote(index, shape.ranks, address, shape.timeout_s)
+            rank.join.remote(index, shape.ranks, address, shape.timeout_s, shape.gpus_per_rank > 0)
         self.is_usable = True
         self.job: Job | None = None
         self._running: dict[Any, int] = {}

@@ -66,8 +66,13 @@ class Rank:
         self._store = TCPStore(host, 0, world_size, is_master=True, wait_for_workers=False)
         return host, self._store.port
 
-    def join(self, rank: int, world_size: int, address: tuple[str, int] | None, timeout_s: float) -> None:
-        """Take a place in the process group; a group of one needs no rendezvous."""
+    def join(
+        self, rank: int, world_size: int, address: tuple[str, int] | None, timeout_s: float, has_gpu: bool
+    ) -> None:
+        """Take a place in the process group; a group of one needs no rendezvous.
+
+        Ray shows each rank the one GPU that it reserved, so that it is always number 0.
+        """
         from automl.worker import describe_failure
 
         try:
@@ -76,7 +81,7 @@ class Rank:
 
             from trainers.distributed import Ranks, open_ranks
 
-            device = torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu")
+            device = torch.device("cuda", 0) if has_gpu else torch.device("cpu")
             if address is None:
                 self._ranks = Ranks.alone(device)
                 return

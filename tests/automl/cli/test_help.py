@@ -31,11 +31,13 @@ HEAVY = {"torch", "ray", "optuna", "sqlalchemy", "pandas", "plotly", "sklearn", 
 
 def flags_of(shell: Shell, verb: str) -> dict[str, str]:
     """Flag -> its text, as the help shows them."""
-    ended = shell(verb, "--help", COLUMNS="4000")
+    ended = shell(verb, "--help")
     assert ended.code == 0, ended
     assert ended.err == ""
-    lines = re.findall(r"^  (?:-\w, )?(--[a-z-]+)(.*)$", ended.out, flags=re.MULTILINE)
-    return {flag: text for flag, text in lines if flag != "--help"}
+    _, *options = re.split(r"^  (?:-\w, )?(?=--)", ended.out, flags=re.MULTILINE)
+    flags = {option.split()[0]: " ".join(option.split()[1:]) for option in options}
+    del flags["--help"]
+    return flags
 
 
 def test_help_costs_less_than_half_a_second() -> None:
@@ -76,20 +78,20 @@ def test_help_loads_nothing_heavy(arguments: list[str], light: set[str]) -> None
 
 
 def test_help_lists_every_verb_with_what_it_does(shell: Shell) -> None:
-    ended = shell("--help", COLUMNS="4000")
+    ended = shell("--help")
     assert ended.code == 0
     for verb, (_, text) in VERBS.items():
-        assert re.search(rf"^  {verb} +{re.escape(text)}$", ended.out, flags=re.MULTILINE)
+        assert f" {verb} {text} " in f"{' '.join(ended.out.split())} "
     assert shell("-h").code == 0
 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_has_its_own_help(shell: Shell, verb: str) -> None:
     for flag in ("--help", "-h"):
-        ended = shell(verb, flag, COLUMNS="4000")
+        ended = shell(verb, flag)
         assert ended.code == 0, ended
         assert re.match(rf"Usage: .*\b{verb}\b", ended.out)
-        assert VERBS[verb][1] in ended.out, "the list of verbs and the verb's own help say the same"
+        assert VERBS[verb][1] in " ".join(ended.out.split()), "the list of verbs and the verb's own help say the same"
     assert not any(shell.folder.iterdir())
 
 
@@ -105,7 +107,7 @@ def test_flags_are_these_and_each_is_a_field_with_a_text(shell: Shell, verb: str
     assert sorted(found) == sorted(flags)
     for flag in set(found) - NOT_FIELDS:
         assert flag.removeprefix("--").replace("-", "_") in SearchSpec.model_fields
-    without_text = [flag for flag, text in found.items() if len(text.split()) < 3]
+    without_text = [flag for flag, text in found.items() if not text.endswith(".") or len(text.split()) < 4]
     assert not without_text
 
 

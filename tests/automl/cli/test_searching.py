@@ -52,7 +52,8 @@ def test_search_says_the_best_and_what_to_do_next(shell: Shell) -> None:
 def test_search_progress_is_dated_lines_where_there_is_no_terminal(shell: Shell) -> None:
     ended = shell.search_toy("--trials", 2)
     stamp = r"\[[IW] \d\d:\d\d:\d\d study=toy-digits( trial=\d)?\] "
-    assert all(re.match(stamp, line) for line in ended.err.splitlines()), ended
+    odd = [line for line in ended.err.splitlines() if not re.match(stamp, line)]
+    assert all(line.endswith(" ...") for line in odd), "before the study is open, what is waited for"
     for trial in (0, 1):
         assert f"trial={trial}] started epochs=3" in ended.err
         assert re.search(rf"trial={trial}\] complete epoch=3 loss=\S+ ended={trial + 1}/2", ended.err)
@@ -63,7 +64,8 @@ def test_search_again_goes_on_and_a_spent_budget_trains_nothing(shell: Shell) ->
     assert shell.search_toy("--trials", 2).code == 0
     again = shell.search_toy("--trials", 2)
     assert again.code == 0
-    assert "all 2 trials had ended before" in again.out
+    assert "started" not in again.err
+    assert len(trials_of(shell.folder)) == 2
     more = shell("resume", "toy-digits", "--trials", 3)
     assert more.code == 0, more
     assert "trial=2] started" in more.err
@@ -156,6 +158,7 @@ def check_goes_on(shell: Shell, study: str) -> None:
 
 
 @pytest.mark.chaos
+@pytest.mark.slow
 @pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_search_interrupted_pauses_and_goes_on(shell: Shell, number: signal.Signals, code: int) -> None:
     with Command(*slow_search("slow"), folder=shell.folder, environment=shell.environment) as command:

@@ -16,7 +16,7 @@ def check_refused(shell: Shell, ended: Ended, *hints: str) -> None:
     assert ended.code == 2, ended
     for hint in hints:
         assert hint in ended.err, ended
-    assert ended.err.startswith("automl: "), ended
+    assert any(line.startswith("automl: ") for line in ended.err.splitlines()), ended
     assert "Traceback" not in ended.err
     assert ended.out == ""
     assert not any(shell.folder.iterdir())
