@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
 import pytest
 from sqlalchemy import select
 
@@ -17,7 +16,6 @@ from studies.storage import Storage
 from studies.study import Study
 from studies.trial import Trial, TrialState
 from tests.helpers.commands import Command, Ended, environment_of, until
-from tests.helpers.slow_toy import EPOCH_S
 
 pytestmark = [pytest.mark.ray, pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(240)]
 

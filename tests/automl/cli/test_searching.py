@@ -18,7 +18,7 @@ from studies.errors import StudyNotFoundError
 from studies.storage import Storage
 from studies.trial import Trial, TrialState
 from tests.automl.cli.conftest import TOY, Shell
-from tests.helpers.commands import Command, environment_of, until
+from tests.helpers.commands import Command, until
 from tests.helpers.moody_toy import SPACE as MOODY
 
 
@@ -172,6 +172,19 @@ def test_search_interrupted_pauses_and_goes_on(shell: Shell, number: signal.Sign
 
 
 @pytest.mark.chaos
+@pytest.mark.slow
+def test_search_interrupted_while_it_reads_the_data_leaves_nothing(shell: Shell) -> None:
+    arguments = ("search", "--space", "nas_small", "--executor", "inline")
+    with Command(*arguments, folder=shell.folder, environment=shell.environment) as command:
+        until(lambda: "reading the data" in command.err, 60.0, "the reading of the data")
+        command.send(signal.SIGINT)
+        ended = command.ended(timeout_s=10.0)
+    assert ended.code == 130, ended
+    assert "Traceback" not in ended.err
+    assert not any(shell.folder.iterdir())
+
+
+@pytest.mark.chaos
 def test_search_on_a_terminal_shows_a_live_view_and_ctrl_c_ends_it(shell: Shell) -> None:
     ours, theirs = pty.openpty()
     with subprocess.Popen(
@@ -210,12 +223,3 @@ def read_to_end(terminal: int) -> str:
             break
         parts.append(part)
     return b"".join(parts).decode()
-
-
-def test_search_in_its_own_process_ends_with_0(tmp_path: Path) -> None:
-    arguments = ("search", "--space", "tests.helpers.toy", *TOY, "--trials", 2, "--quiet")
-    with Command(*arguments, folder=tmp_path, environment=environment_of(tmp_path)) as command:
-        ended = command.ended()
-        assert not command.family()
-    assert ended.code == 0, ended
-    assert "all 2 trials ended" in ended.out

@@ -74,7 +74,7 @@ def test_all_mistakes_are_listed_at_once(shell: Shell) -> None:
         "search", "--space", "nas_smal", "--data", "digitz", "--trials", "abc", "--sampler", "tpee",
         "--pruner", "ahsa", "--metric", "acuracy", "--precision", "fp8", "--study", "a\tb", "--storage", "here",
     )  # fmt: skip
-    hints = ("'nas_small'", "'digits'", "'abc'", "'tpe'", "'asha'", "'accuracy'", "fp16", "control character", "sqlite:///")
+    hints = ("'nas_small'", "'digits'", "'abc'", "'tpe'", "'asha'", "'accuracy'", "fp16", "control", "sqlite:///")
     check_refused(shell, ended, "9 mistakes in the command line", *hints)
 
 

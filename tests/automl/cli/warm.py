@@ -10,7 +10,15 @@ import json
 import os
 import sys
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any, NoReturn
+
+IMPORTED = (
+    "automl.cli.outcome", "automl.cli.report", "automl.cli.search", "automl.cli.spaces", "automl.cli.studies",
+    "automl.pruners.asha", "automl.samplers.tpe", "optuna.storages", "optuna.visualization", "plotly.io",
+    "plotly.subplots", "studies.figures.gallery", "studies.figures.sections", "tests.helpers.moody_toy", "torch",
+    "trainers.tasks.image_classification",
+)  # fmt: skip
 
 
 def serve() -> None:
@@ -47,14 +55,6 @@ def _become(request: Mapping[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    import automl.cli.outcome
-    import automl.cli.report
-    import automl.cli.search
-    import automl.cli.spaces
-    import automl.cli.studies
-    import studies.figures.gallery
-    import tests.helpers.moody_toy  # and torch with it
-    from automl.spec import SearchSpec
-
-    SearchSpec.from_mapping({"space": "nas_small"}, "the rehearsal")  # loads the usual sampler, pruner and trainer
+    for name in IMPORTED:
+        import_module(name)
     serve()
