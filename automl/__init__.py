@@ -6,10 +6,10 @@ Importing the package is cheap: torch, Ray and Optuna are loaded when a search n
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from automl.api import SearchOutcome as SearchOutcome
     from automl.api import load_study as load_study
     from automl.api import resume as resume
     from automl.api import search as search
+    from automl.session import SearchOutcome as SearchOutcome
     from automl.spec import SearchSpec as SearchSpec
 
 __all__ = ["SearchOutcome", "SearchSpec", "__version__", "load_study", "resume", "search"]
@@ -17,7 +17,7 @@ __all__ = ["SearchOutcome", "SearchSpec", "__version__", "load_study", "resume",
 __version__ = "0.1.0"
 
 _HOME = {
-    "SearchOutcome": "automl.api",
+    "SearchOutcome": "automl.session",
     "SearchSpec": "automl.spec",
     "load_study": "automl.api",
     "resume": "automl.api",

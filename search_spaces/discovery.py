@@ -2,7 +2,9 @@
 
 import importlib.util
 import pkgutil
+import sys
 from collections.abc import Mapping
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -35,6 +37,11 @@ def entry_points(group: str) -> "Mapping[str, EntryPoint]":
     Raises:
         ValueError: two packages offer different things under one name.
     """
+    return _installed(group, tuple(sys.path))
+
+
+@cache  # reading the metadata of all installed packages takes tens of milliseconds
+def _installed(group: str, path: tuple[str, ...]) -> "Mapping[str, EntryPoint]":
     import importlib.metadata  # slow, and only needed here
 
     found: dict[str, EntryPoint] = {}

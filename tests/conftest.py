@@ -1,6 +1,5 @@
 import os
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Generator
 
 import pytest
 
@@ -9,9 +8,9 @@ NEEDED = [word for word in os.environ.get("AUTOML_TESTS_MAY_NOT_SKIP", "").lower
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport() -> Iterator[None]:
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Turn a skip into a failure where what the test needs should be there."""
-    report: Any = yield
+    report = yield
     reason = str(report.longrepr).lower()
     if report.skipped and any(word in reason for word in NEEDED):
         report.outcome = "failed"

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import typer
 
-from automl.api import Observer, SearchOutcome
 from automl.cli.tables import configuration_lines, counts_in_words, number
 from automl.objective import observed_value
+from automl.observer import Observer
 from automl.progress import ProgressObserver
+from automl.session import SearchOutcome
 from studies.trial import Trial, TrialState
 
 __all__ = ["observer_for", "print_outcome"]

@@ -22,16 +22,16 @@ def report(
     ] = None,
 ) -> int:
     """Write one self-contained HTML page with what the study has found."""
-    from automl import api
     from automl.artifacts import Artifacts, artifacts_root
     from automl.errors import InvalidSpecError
     from automl.lookup import find_study
+    from automl.report_page import write_report_page
 
     found = find_study(study, storage)
     root = artifacts_root(artifacts, found.storage)
     page = output or Artifacts(root=root, study=study).report
     try:
-        page = api.report(found.study, page)
+        page = write_report_page(found.study, page)
     except OSError as error:
         raise InvalidSpecError([f"output: cannot write {page}: {error.strerror}"], "the command line") from error
     typer.echo(page)

@@ -32,8 +32,8 @@ def search(config: ConfigOption = None, quiet: QuietOption = False, **options: A
     origin = "the command line" if config is None else f"{config} and the command line" if flags else str(config)
     spec = SearchSpec.from_mapping(fields, origin)
 
-    from automl.api import run
     from automl.cli.outcome import observer_for, print_outcome
+    from automl.session import run
 
     return print_outcome(run(spec, fields, observer_for(quiet=quiet)))
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, TextIO
 from rich.console import Console
 from rich.text import Text
 
-from automl.api import Observer
 from automl.events import Event, TrialEnded
+from automl.observer import Observer
 from automl.progress.state import ProgressState
 from automl.progress.views import ProgressView, progress_for
 from studies.trial import Trial

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from automl import api
-from automl.api import SearchOutcome
+from automl.session import SearchOutcome
 
 Search = Callable[..., SearchOutcome]
 

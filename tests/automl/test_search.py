@@ -10,10 +10,10 @@ import optuna
 import pytest
 
 from automl import api
-from automl.api import Observer
 from automl.artifacts import Artifacts
 from automl.errors import InvalidSpecError, SearchFailedError
 from automl.events import EpochReported, Event, TrialStarted
+from automl.observer import Observer
 from search_spaces.configuration import Configuration, JsonScalar
 from studies.storage import Storage
 from studies.study import Study

@@ -10,16 +10,18 @@ import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from search_spaces.parameters import Float
 from search_spaces.space import SearchSpace
 from trainers.config import Direction, EvaluateTask, TrainTask
 from trainers.data.spec import DataSpec
-from trainers.distributed import Ranks
 from trainers.errors import BadDataError
 from trainers.reporting import CheckpointFile, Decision, Report, Reporter, TrialResult
 from trainers.trainer import Trainer
+
+if TYPE_CHECKING:
+    from trainers.distributed import Ranks
 
 __all__ = ["MOODS", "SPACE", "ToyTrainer", "build_model", "loss_after"]
 
@@ -61,7 +63,7 @@ class ToyTrainer(Trainer):
     def load(self, data: DataSpec) -> str:
         return data.source
 
-    def fit(self, task: TrainTask, data: Any, ranks: Ranks, reporter: Reporter) -> TrialResult:
+    def fit(self, task: TrainTask, data: Any, ranks: "Ranks", reporter: Reporter) -> TrialResult:
         first = 1 + (0 if task.resume_from is None else _read(Path(task.artifacts_root, task.resume_from)))
         epochs = task.training.epochs
         for epoch in range(first, epochs + 1):
@@ -73,10 +75,10 @@ class ToyTrainer(Trainer):
                 break
         return TrialResult(outcome="completed", epoch=epochs, facts={"world_size": ranks.world_size})
 
-    def evaluate(self, task: EvaluateTask, data: Any, ranks: Ranks) -> Mapping[str, float]:
+    def evaluate(self, task: EvaluateTask, data: Any, ranks: "Ranks") -> Mapping[str, float]:
         return {"loss": float(_read(Path(task.artifacts_root, task.checkpoint)))}
 
-    def _train(self, task: TrainTask, ranks: Ranks, reporter: Reporter, epoch: int) -> Decision | None:
+    def _train(self, task: TrainTask, ranks: "Ranks", reporter: Reporter, epoch: int) -> Decision | None:
         mood = _mood(task)
         if epoch == 2:
             _misbehave(mood, ranks)
@@ -101,7 +103,7 @@ def _number(task: TrainTask, name: str) -> float:
     return value
 
 
-def _misbehave(mood: str, ranks: Ranks) -> None:
+def _misbehave(mood: str, ranks: "Ranks") -> None:
     place = {"0": 0, "last": ranks.world_size - 1}.get(mood.rpartition("_")[2])
     if place != ranks.rank:
         return

@@ -6,9 +6,11 @@ import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import psutil
 import ray
 
 from automl.errors import AutomlError
+from automl.executors.ray.guard import Guard
 
 __all__ = ["Cluster", "ClusterError", "Node", "slots_for"]
 
@@ -45,10 +47,12 @@ class Cluster:
             ClusterError: the cluster does not answer, or its versions do not fit.
         """
         self._is_ours = not ray.is_initialized()
+        self._guard: Guard | None = None
         if not self._is_ours:
             return
         if address not in (None, "auto"):
             _probe(address)
+        own = set(psutil.Process().children(recursive=True))
         try:
             ray.init(
                 address=address or "local",
@@ -59,6 +63,8 @@ class Cluster:
         except (ConnectionError, RuntimeError, ValueError) as error:
             target = address or "a private cluster on this machine"
             raise ClusterError(f"Ray: cannot use {target}: {str(error).splitlines()[0]}") from error
+        if address is None:
+            self._guard = Guard(set(psutil.Process().children(recursive=True)) - own)
 
     def nodes(self) -> Sequence[Node]:
         """The machines that are alive now."""
@@ -72,6 +78,8 @@ class Cluster:
         """Leave the cluster; a private one ends with all its processes."""
         if self._is_ours and ray.is_initialized():
             ray.shutdown()
+        if self._guard is not None:
+            self._guard.dismiss()
 
 
 def slots_for(nodes: Sequence[Node], ranks: int, gpus: int) -> int:
