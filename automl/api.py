@@ -1,6 +1,6 @@
 """The Python API: search, resume, open a study."""
 
-from automl.continuation import FIXED
+from automl.continuation import FIXED, moved_data
 from automl.errors import InvalidSpecError
 from automl.lookup import find_study
 from automl.observer import Observer
@@ -51,10 +51,11 @@ def resume(study: str, *, observer: Observer | None = None, **changes: object) -
             [f"study '{study}' was not made by automl; go on with it by `automl search --space ... --study {study}`"],
             "the study",
         )
+    if "data" in changes:
+        changes["data"] = moved_data(stored, changes["data"])
+    stored_fields = {name: stored[name] for name in (*FIXED, "data") if name in stored}
     explicit = {**changes, "study": study, "storage": found.storage}
-    spec = SearchSpec.from_mapping(
-        {**{name: stored[name] for name in FIXED if name in stored}, **explicit}, "the specification"
-    )
+    spec = SearchSpec.from_mapping({**stored_fields, **explicit}, f"study '{study}' with the changes")
     return run(spec, explicit, observer or Observer())
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from automl.env import default_artifacts
+from automl.recent import recent_studies
 
 __all__ = ["Artifacts", "artifacts_root"]
 
@@ -44,12 +45,19 @@ class Artifacts:
         return self.root / self.folder / "report.html"
 
 
-def artifacts_root(given: str | None, storage: str) -> Path:
-    """The root that was given, or AUTOML_ARTIFACTS, or the folder `artifacts` beside an SQLite file.
+def artifacts_root(given: str | None, storage: str, study: str) -> Path:
+    """The root of a study's artifacts on this machine.
 
-    A database file and its artifacts can so be copied to another machine together, and are found there.
+    It is the one that was given, or AUTOML_ARTIFACTS, or the one that this study had last on this machine, or the
+    folder `artifacts` beside an SQLite file: a database file and its artifacts can be copied together, and are found.
+
+    Args:
+        given: what the person said; None: nothing.
+        storage: URL of the database, without a password.
+        study: name of the study.
     """
-    chosen = given or default_artifacts()
+    last = (known.artifacts for known in recent_studies() if (known.name, known.storage) == (study, storage))
+    chosen = given or default_artifacts() or next(last, None)
     if chosen is not None:
         return Path(chosen).expanduser().resolve()
     sqlite = _SQLITE_FILE.match(storage)

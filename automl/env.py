@@ -14,6 +14,7 @@ __all__ = [
     "state_folder",
 ]
 
+PACKAGES = ("automl", "search_spaces", "studies", "trainers")
 _PACKAGE_ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -34,13 +35,20 @@ def state_folder() -> Path:
 
 
 def put_own_packages_first() -> None:
-    """Let `trainers` and `studies` mean ours.
+    """Let `trainers` and `studies` mean ours, by putting our folder just before the first that has others.
 
     A person's project often has folders of these names, and both `python -m` and Ray put the working folder in front
     of the installed packages.
     """
     root = str(_PACKAGE_ROOT)
-    sys.path[:] = [root, *(entry for entry in sys.path if entry != root)]
+    foreign = (
+        index
+        for index, entry in enumerate(sys.path)
+        if entry != root and any(Path(entry or os.curdir, name).is_dir() for name in PACKAGES)
+    )
+    first = next(foreign, None)
+    if first is not None and root not in sys.path[:first]:
+        sys.path.insert(first, root)
 
 
 def make_working_folder_importable() -> None:
@@ -59,6 +67,7 @@ def prepare_private_cluster() -> None:
     if "ray" in sys.modules:
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # we look at every error that matters ourselves
     if "RAY_AUTH_MODE" not in os.environ:
         os.environ["RAY_AUTH_MODE"] = "token"
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))

@@ -7,7 +7,6 @@ __all__ = [
     "AutomlError",
     "InvalidSpecError",
     "NothingCompletedError",
-    "SearchFailedError",
     "UnknownPluginError",
 ]
 
@@ -43,10 +42,6 @@ class UnknownPluginError(AutomlError, KeyError):
     def __str__(self) -> str:
         """Return the message without KeyError's quotes."""
         return str(self.args[0])
-
-
-class SearchFailedError(AutomlError):
-    """A search had to end: too many trials failed in a row, or nothing feasible can be proposed."""
 
 
 class NothingCompletedError(AutomlError):

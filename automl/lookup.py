@@ -4,8 +4,8 @@ import logging
 from dataclasses import dataclass
 
 from automl.env import default_storage
-from automl.recent import recent_storages
-from studies.errors import StudyNotFoundError
+from automl.recent import recent_studies
+from studies.errors import StorageError, StudyNotFoundError
 from studies.storage import Storage
 from studies.study import Study
 
@@ -32,16 +32,18 @@ def find_study(name: str, storage: str | None = None) -> FoundStudy:
     try:
         return FoundStudy(study=Storage(first).open_study(name), storage=first)
     except StudyNotFoundError:
-        for url in recent_storages() if storage is None else ():
-            study = _study_in(url, name)
+        for recent in recent_studies() if storage is None else ():
+            is_candidate = recent.name == name and recent.storage.startswith("sqlite")  # a server may want a password
+            study = _study_in(recent.storage, name) if is_candidate else None
             if study is not None:
-                _log.info("study '%s' found in %s", name, url)
-                return FoundStudy(study=study, storage=url)
+                _log.info("study '%s' found in %s", name, recent.storage)
+                return FoundStudy(study=study, storage=recent.storage)
         raise
 
 
 def _study_in(url: str, name: str) -> Study | None:
     try:
         return Storage(url).open_study(name)
-    except StudyNotFoundError:
+    except (StudyNotFoundError, StorageError) as error:
+        _log.debug("study '%s' is no longer in %s: %s", name, url, error)
         return None

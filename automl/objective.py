@@ -1,12 +1,11 @@
 """Better and worse, in one place: direction, ties and what a trial counts for that has no value of its own."""
 
 import math
-from collections.abc import Iterable, Sequence
 
 from studies.trial import Trial, TrialState
 from trainers.config import Direction
 
-__all__ = ["best_trials", "is_better", "is_finite", "loss_of", "observed_value", "to_loss"]
+__all__ = ["is_finite", "loss_of", "observed_value", "to_loss"]
 
 
 def to_loss(value: float, direction: Direction) -> float:
@@ -18,11 +17,6 @@ def to_loss(value: float, direction: Direction) -> float:
 def is_finite(value: float) -> bool:
     """Whether a reported objective can be kept; a trial that reports any other has failed."""
     return math.isfinite(value)
-
-
-def is_better(value: float, other: float | None, direction: Direction) -> bool:
-    """Whether `value` beats `other`; a tie does not, and everything beats nothing."""
-    return other is None or to_loss(value, direction) < to_loss(other, direction)
 
 
 def observed_value(trial: Trial) -> float | None:
@@ -38,9 +32,3 @@ def loss_of(trial: Trial, direction: Direction) -> float:
     """The loss of an ended trial; infinite for one that failed, was refused or never reported."""
     value = observed_value(trial)
     return math.inf if value is None else to_loss(value, direction)
-
-
-def best_trials(trials: Iterable[Trial], direction: Direction, count: int = 1) -> Sequence[Trial]:
-    """The best COMPLETE trials, best first; of equal ones the earlier trial is better."""
-    complete = [trial for trial in trials if trial.state is TrialState.COMPLETE]
-    return sorted(complete, key=lambda trial: (loss_of(trial, direction), trial.number))[:count]

@@ -1,47 +1,61 @@
-"""Remembers which database files this person used, so that a study's name alone is enough in any folder.
+"""Remembers on this machine which studies a person worked on: in which database, and where their artifacts lie.
 
-Only paths of SQLite files are kept, one per line, newest first; a URL of a server may hold a password and is not.
+So a study's name alone is enough in any folder. The database itself holds no absolute path, and this file no password.
 """
 
+import json
 import logging
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from automl.env import state_folder
 
-__all__ = ["recent_storages", "remember_storage"]
+__all__ = ["RecentStudy", "recent_studies", "remember_study"]
 
-KEPT = 20
+KEPT = 100
 
 _log = logging.getLogger(__name__)
 
 
-def recent_storages() -> Sequence[str]:
-    """The URLs of the database files that were used lately and still exist, newest first."""
-    try:
-        lines = _file().read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return []  # nothing was remembered yet, or this person has no home folder
-    return [f"sqlite:///{line}" for line in lines if Path(line).is_file()]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecentStudy:
+    """A study that was searched on this machine.
+
+    Attributes:
+        name: the study.
+        storage: URL of its database, without a password.
+        artifacts: absolute root of its artifacts.
+    """
+
+    name: str
+    storage: str
+    artifacts: str
 
 
-def remember_storage(url: str) -> None:
-    """Put an SQLite file in front of the list; a home folder that cannot be written is no reason to fail."""
-    prefix = "sqlite:///"
-    if not url.startswith(prefix) or ":memory:" in url:
-        return
-    path = str(Path(url.removeprefix(prefix)).resolve())
-    others = [known.removeprefix(prefix) for known in recent_storages()]
-    lines = [path, *(other for other in others if other != path)][:KEPT]
-    file = _file()
-    beside = file.with_suffix(".new")
+def recent_studies() -> Sequence[RecentStudy]:
+    """The studies that were searched on this machine, the latest first; none when nothing can be read."""
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        beside.replace(file)
+        return [RecentStudy(**entry) for entry in json.loads(_file().read_text(encoding="utf-8"))]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, TypeError) as error:
+        _log.warning("cannot read %s, and go on without it: %s", _file(), error)
+        return []
+
+
+def remember_study(study: RecentStudy) -> None:
+    """Put a study in front; a home folder that cannot be written is no reason to fail."""
+    others = [known for known in recent_studies() if (known.name, known.storage) != (study.name, study.storage)]
+    entries = [asdict(entry) for entry in (study, *others)][:KEPT]
+    beside = _file().with_suffix(".new")
+    try:
+        beside.parent.mkdir(parents=True, exist_ok=True)
+        beside.write_text(json.dumps(entries, indent=1), encoding="utf-8")
+        beside.replace(_file())
     except OSError as error:
-        _log.debug("cannot remember the database %s: %s", path, error)
+        _log.debug("cannot remember study '%s': %s", study.name, error)
 
 
 def _file() -> Path:
-    return state_folder() / "recent-storages"
+    return state_folder() / "recent-studies.json"

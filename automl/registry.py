@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, TypeVar
 from automl.errors import UnknownPluginError
 from automl.pruners.base import Pruner
 from automl.samplers.base import Sampler
-from search_spaces.discovery import entry_points, is_importable, module_names
+from search_spaces.discovery import entry_points, import_plugin, is_importable, module_names
 from search_spaces.errors import did_you_mean
 
 __all__ = ["available", "pruner_class", "sampler_class"]
@@ -52,7 +52,7 @@ def _load(kind: Kind, name: str, base: type[_Plugin]) -> type[_Plugin]:
         return _checked(getattr(module, module.__all__[0]), kind, name, base)
     module_name, _, class_name = name.partition(":")
     if class_name and is_importable(module_name):
-        return _checked(getattr(import_module(module_name), class_name, None), kind, name, base)
+        return _checked(getattr(import_plugin(module_name), class_name, None), kind, name, base)
     names = available(kind)
     raise UnknownPluginError(
         f"no {kind} '{name}';{did_you_mean(name, names)} available: {', '.join(names)}, or module:Class"

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from search_spaces import catalog
 from search_spaces.catalog import SpaceModule
+from search_spaces.discovery import PluginImportError
 from search_spaces.errors import UnknownSearchSpaceError
 from studies.report import write_report
 from studies.study import Study
@@ -23,5 +24,5 @@ def _space_of(study: Study) -> SpaceModule | None:
     """The study's space; None for a study of another program, or a person's own space that is not on this machine."""
     try:
         return catalog.load(study.specification.get("space", ""))
-    except UnknownSearchSpaceError:
+    except (UnknownSearchSpaceError, PluginImportError):
         return None

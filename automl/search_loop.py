@@ -2,30 +2,29 @@
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from automl.artifacts import Artifacts
-from automl.errors import SearchFailedError
 from automl.events import EpochReported, Event, NewBest, TrialEnded, TrialRefused, TrialStarted
 from automl.executors.base import Executor, Failed, Finished, Job, Reported
 from automl.interrupt import Interrupt
-from automl.objective import best_trials, is_better, is_finite
-from automl.randomness import training_seed
+from automl.reports import facts_about, ledger_row, numbers_in, problem_with_report, problem_with_result
 from automl.scheduler import Done, Refuse, RejectQueued, Resume, Scheduler, Start, StartQueued, Wait
 from automl.spec import SearchSpec
 from automl.stopping import StoppingRule, failures_in_a_row
+from automl.tasks import train_task
 from automl.worker import Failure
 from search_spaces.configuration import Configuration
-from studies.checkpoints import CheckpointLedger
+from studies.checkpoints import CheckpointLedger, best_epoch
 from studies.errors import BudgetSpentError, LeaseLostError, NotClaimableError, NumberTakenError
 from studies.leases import LeaseKeeper
 from studies.study import Study
 from studies.trial import CheckpointRecord, Lease, Trial, TrialState
-from trainers.config import TrainConfig, TrainTask
 from trainers.reporting import Decision, Report, TrialResult
 
-__all__ = ["SearchLoop"]
+__all__ = ["LEASE_S", "Ending", "SearchLoop"]
 
 LEASE_S = 60.0
 """How long a trial stays ours without a sign of life; renewed three times within that."""
@@ -43,6 +42,14 @@ class _Running:
 
     job: Job
     lease: Lease
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """Why a search ended, in words, and whether because too many trials failed one after the other."""
+
+    reason: str
+    has_failed: bool
 
 
 class SearchLoop:
@@ -77,23 +84,19 @@ class SearchLoop:
         self._stopping = StoppingRule(direction=self._direction, timeout_s=spec.timeout, target_value=spec.target_value)
         self._distributions = spec.search_space.distributions()
         self._running: dict[int, _Running] = {}
+        self._losses: Counter[int] = Counter()
         self._stop_reason: str | None = None
+        self._has_failed = False
         self._started_at = time.monotonic()
-        best = next(iter(best_trials(study.trials(), self._direction)), None)
-        self._best_value = None if best is None else best.value
 
-    def run(self) -> str:
-        """Search until there is a reason to end; return it in words.
-
-        Raises:
-            SearchFailedError: too many trials failed one after the other.
-        """
+    def run(self) -> Ending:
+        """Search until there is a reason to end; nothing of this process is RUNNING afterwards."""
         try:
             while True:
                 self._stop_reason = self._stop_reason or self._reason_to_stop()
                 done = self._stop_reason or self._fill_slots()
                 if done is not None and (not self._running or self._grace_is_over()):
-                    return done
+                    return Ending(reason=done, has_failed=self._has_failed)
                 self._handle_events()
                 self._give_up_lost_trials()
         finally:
@@ -104,8 +107,8 @@ class SearchLoop:
     def _reason_to_stop(self) -> str | None:
         if self._interrupt.signal is not None:
             return f"interrupted by {self._interrupt.signal.name}"
-        trials = self._study.trials() if self._spec.target_value is not None else ()
-        return self._stopping.reason(trials, time.monotonic() - self._started_at)
+        best = self._study.best_trial() if self._spec.target_value is not None else None
+        return self._stopping.reason(best, time.monotonic() - self._started_at)
 
     def _fill_slots(self) -> str | None:
         """Start trials until all slots are taken; return why nothing will be started any more, or None."""
@@ -174,9 +177,6 @@ class SearchLoop:
     def _resume(self, trial: Trial) -> None:
         lease = self._study.claim(trial.id, owner=self._owner, ttl_s=LEASE_S)
         checkpoint = self._ledger.latest(trial)
-        done = 0 if checkpoint is None else checkpoint.epoch
-        damaged = [record for record in self._study.checkpoints(trial) if record.epoch > done]
-        self._ledger.remove(trial, damaged)  # or they would be taken for the newest ones later
         self._submit(lease, Configuration(trial.configuration), checkpoint)
 
     def _refuse(self, action: Refuse) -> None:
@@ -189,15 +189,7 @@ class SearchLoop:
         self._observe(TrialRefused(number=action.number, reason=action.reason))
 
     def _submit(self, lease: Lease, configuration: Configuration, checkpoint: CheckpointRecord | None) -> None:
-        task = TrainTask(
-            space=self._spec.space,
-            configuration=dict(configuration),
-            data=self._spec.data,
-            training=self._training(lease.number, configuration),
-            artifacts_root=str(self._artifacts.root),
-            checkpoint_dir=self._artifacts.checkpoint_dir(lease.number, lease.attempt),
-            resume_from=None if checkpoint is None else checkpoint.path,
-        )
+        task = train_task(self._spec, self._artifacts, lease, configuration, checkpoint)
         self._keeper.add(lease)
         job = self._executor.submit(task)
         self._running[job.id] = _Running(job=job, lease=lease)
@@ -209,17 +201,6 @@ class SearchLoop:
                 epochs=self._spec.epochs,
             )
         )
-
-    def _training(self, number: int, configuration: Configuration) -> TrainConfig:
-        chosen = {name: configuration[name] for name in self._spec.search_space.names("training")}
-        fixed = {
-            "epochs": self._spec.epochs,
-            "metric": self._spec.metric,
-            "direction": self._direction,
-            "precision": self._spec.precision,
-            "seed": training_seed(self._spec.seed, number),
-        }
-        return TrainConfig.model_validate({**chosen, **fixed})
 
     # -- events ------------------------------------------------------------------------------------------------
 
@@ -243,55 +224,36 @@ class SearchLoop:
                 self._abandon(running, str(error))
 
     def _report(self, running: _Running, report: Report) -> None:
-        problem = self._problem_with(report)
+        problem = problem_with_report(report, self._spec.metric)
         if problem is not None:
             self._executor.cancel(running.job)
-            self._end(running, TrialState.FAILED, failure=problem)
+            self._fail(running, problem)
             return
         value = float(report.metrics[self._spec.metric])
-        record = None
-        if report.checkpoint is not None:
-            record = CheckpointRecord(
-                path=report.checkpoint.path,
-                epoch=report.checkpoint.epoch,
-                attempt=running.lease.attempt,
-                digest=report.checkpoint.digest,
-                size_bytes=report.checkpoint.size_bytes,
-            )
-        self._study.report(running.lease, epoch=report.epoch, value=value, metrics=report.metrics, checkpoint=record)
+        self._study.report(
+            running.lease,
+            epoch=report.epoch,
+            value=value,
+            metrics=numbers_in(report.metrics),
+            checkpoint=ledger_row(report, running.lease),
+        )
         trials = self._study.trials()
         trial = trials[running.lease.number]
         self._observe(EpochReported(number=trial.number, epoch=report.epoch, value=value))
-        decision = Decision.PAUSE if self._stop_reason else self._scheduler.decide(trial, trials)
+        decision = self._scheduler.decide(trial, trials)
+        if decision is Decision.CONTINUE and self._stop_reason is not None:
+            decision = Decision.PAUSE
         self._executor.decide(running.job, decision)
         self._ledger.trim(trial)
 
-    def _problem_with(self, report: Report) -> Failure | None:
-        """Why a report cannot be taken: the objective is missing, no number, or not finite."""
-        metric = self._spec.metric
-        value: object = report.metrics.get(metric)  # a person's own trainer may report anything
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            what = f"has no metric {metric!r}" if value is None else f"says {metric}={value!r}, which is no number"
-            return Failure(
-                cause="user_error", error="ReportError", message=f"the report of epoch {report.epoch} {what}"
-            )
-        if not is_finite(value):
-            return Failure(
-                cause="non_finite",
-                error="ReportError",
-                message=f"{metric} is {value} after epoch {report.epoch}",
-            )
-        return None
-
     def _finish(self, running: _Running, outcome: object) -> None:
-        assert isinstance(outcome, TrialResult)
         trial = self._study.trials()[running.lease.number]
+        problem = problem_with_result(outcome, reported=len(trial.reports))
+        if problem is not None:
+            self._fail(running, problem)
+            return
+        assert isinstance(outcome, TrialResult)
         match outcome.outcome:
-            case "completed" if not trial.reports:
-                nothing = Failure(
-                    cause="user_error", error="ReportError", message="the training ended without a report"
-                )
-                self._end(running, TrialState.FAILED, failure=nothing)
             case "completed":
                 self._end(running, TrialState.COMPLETE, result=outcome)
             case "stopped":
@@ -300,18 +262,20 @@ class SearchLoop:
                 self._pause(running)
 
     def _fail(self, running: _Running, failure: Failure) -> None:
-        """A lost trial is not to blame: it goes on from its checkpoint until its retries are used up."""
-        if failure.cause == "lost" and running.lease.attempt <= self._spec.max_retries:
-            _log.warning("trial=%d attempt=%d %s; trying again", running.lease.number, running.lease.attempt, failure)
-            self._pause(running)
-            return
+        """End a trial as FAILED; a lost one is not to blame, and goes on until its retries are used up."""
+        number = running.lease.number
+        if failure.cause == "lost":
+            self._losses[number] += 1
+            if self._losses[number] <= self._spec.max_retries:
+                _log.warning("trial=%d attempt=%d %s; trying again", number, running.lease.attempt, failure)
+                self._pause(running)
+                return
         self._end(running, TrialState.FAILED, failure=failure)
-        failed = failures_in_a_row(self._study.trials())
-        if failed >= self._spec.max_failures:
-            raise SearchFailedError(
-                f"the last {failed} trials failed, so the search ends (--max-failures {self._spec.max_failures}); "
-                f"the last one: {failure}\nautoml show {self._study.name!r} {running.lease.number} tells more"
-            )
+        in_a_row = failures_in_a_row(self._study.trials())
+        if in_a_row >= self._spec.max_failures and self._stop_reason is None:
+            self._has_failed = True
+            limit = self._spec.max_failures
+            self._stop_reason = f"the last {in_a_row} trials failed (--max-failures {limit}), trial {number}: {failure}"
 
     # -- ending ------------------------------------------------------------------------------------------------
 
@@ -324,17 +288,9 @@ class SearchLoop:
         failure: Failure | None = None,
     ) -> None:
         trial = self._study.trials()[running.lease.number]
-        value, epoch = self._best_report(trial) if state is TrialState.COMPLETE else (None, trial.last_epoch)
-        attributes: dict[str, object] = {} if result is None else dict(result.facts)
-        if value is not None:
-            attributes["best_epoch"] = epoch
-        if failure is not None:
-            attributes |= {
-                "error": f"{failure.error}: {failure.message}",
-                "traceback": failure.traceback,
-                "failed_rank": failure.rank,
-                "failed_host": failure.host,
-            }
+        epoch = best_epoch(trial, self._direction) if state is TrialState.COMPLETE else None
+        value = None if epoch is None else trial.reports[epoch]
+        attributes = facts_about(result, failure) | ({} if epoch is None else {"best_epoch": epoch})
         self._study.tell(
             running.lease,
             state,
@@ -353,16 +309,10 @@ class SearchLoop:
                 message="" if failure is None else failure.message,
             )
         )
-        if value is not None and is_better(value, self._best_value, self._direction):
-            self._best_value = value
-            self._observe(NewBest(number=trial.number, value=value, epoch=epoch))
         self._ledger.trim(self._study.trials()[trial.number])
-
-    def _best_report(self, trial: Trial) -> tuple[float, int]:
-        """The value a trial is known by, and its epoch: the best of its reports, whose checkpoint is kept."""
-        sign = -1.0 if self._direction == "maximize" else 1.0
-        epoch, value = min(trial.reports.items(), key=lambda item: (sign * item[1], item[0]))
-        return value, epoch
+        best = self._study.best_trial()
+        if epoch is not None and value is not None and best is not None and best.number == trial.number:
+            self._observe(NewBest(number=trial.number, value=value, epoch=epoch))
 
     def _pause(self, running: _Running) -> None:
         self._study.pause(running.lease)

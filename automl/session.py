@@ -6,18 +6,18 @@ from pathlib import Path
 from typing import Any
 
 from automl.artifacts import Artifacts, artifacts_root
-from automl.continuation import continued, stored_form
+from automl.continuation import check_same_data, continued, stored_form
 from automl.env import prepare_private_cluster
+from automl.errors import InvalidSpecError
 from automl.evaluation import measure_on_test_split, test_score
 from automl.executors.base import Executor
 from automl.interrupt import Interrupt
-from automl.objective import best_trials
 from automl.observer import Observer
-from automl.recent import remember_storage
+from automl.recent import RecentStudy, remember_study
 from automl.registry import pruner_class, sampler_class
 from automl.report_page import write_report_page
 from automl.scheduler import Scheduler
-from automl.search_loop import LEASE_S, SearchLoop
+from automl.search_loop import LEASE_S, Ending, SearchLoop
 from automl.spec import SearchSpec
 from studies.checkpoints import CheckpointLedger
 from studies.errors import StudyNotFoundError
@@ -41,7 +41,7 @@ class SearchOutcome:
         best: the best complete trial; None when no trial completed.
         test: the best trial's metrics on the test split; None when it was not measured.
         report: the report page; None when the search was interrupted.
-        exit_code: 0 done, 3 nothing completed, 130 or 143 interrupted.
+        exit_code: 0 done, 1 too many failures in a row, 3 nothing completed, 130 or 143 interrupted.
     """
 
     spec: SearchSpec
@@ -69,20 +69,18 @@ def run(spec: SearchSpec, explicit: Mapping[str, object], observer: Observer) ->
         spec = continued(study.specification, spec, explicit)
         if _is_spent(study, spec):
             reason = f"nothing left to do, {_counted(study)} of {spec.trials} trials have ended"
-            return _outcome(spec, study, reason, None)
+            return _outcome(spec, study, Ending(reason=reason, has_failed=False), None)
     observer.prepare(f"reading the data '{spec.data.source}'")
     data = spec.trainer.load(spec.data)
     observer.prepare("starting the workers" if spec.executor == "inline" else "starting the workers on Ray")
     with Interrupt() as interrupt, make_executor(spec, data) as executor:
         interrupt.take_over()
-        study = storage.create_study(spec.study, direction=spec.objective_direction, specification=stored_form(spec))
-        study.update_specification(stored_form(spec))
-        remember_storage(storage.url)
-        reason = _search(spec, study, executor, interrupt, observer)
-        best = _best(study)
+        study = _opened(storage, spec, spec.trainer.fingerprint(data))
+        ending = _search(spec, study, executor, interrupt, observer)
+        best = study.best_trial()
         if best is not None and interrupt.signal is None:
             measure_on_test_split(spec, study, _artifacts(spec, study), executor, best, interrupt)
-    return _outcome(spec, study, reason, interrupt)
+    return _outcome(spec, study, ending, interrupt)
 
 
 def make_executor(spec: SearchSpec, data: Any) -> Executor:
@@ -105,7 +103,7 @@ def make_executor(spec: SearchSpec, data: Any) -> Executor:
     )
 
 
-def _search(spec: SearchSpec, study: Study, executor: Executor, interrupt: Interrupt, observer: Observer) -> str:
+def _search(spec: SearchSpec, study: Study, executor: Executor, interrupt: Interrupt, observer: Observer) -> Ending:
     direction = spec.objective_direction
     scheduler = Scheduler(
         space=spec.search_space,
@@ -135,18 +133,54 @@ def _search(spec: SearchSpec, study: Study, executor: Executor, interrupt: Inter
         observer.end()
 
 
-def _outcome(spec: SearchSpec, study: Study, reason: str, interrupt: Interrupt | None) -> SearchOutcome:
-    best = _best(study)
+def _outcome(spec: SearchSpec, study: Study, ending: Ending, interrupt: Interrupt | None) -> SearchOutcome:
+    best = study.best_trial()
     is_interrupted = interrupt is not None and interrupt.signal is not None
     return SearchOutcome(
         spec=spec,
         study=study,
-        reason=reason,
+        reason=ending.reason,
         best=best,
         test=None if best is None else test_score(study, best),
         report=None if is_interrupted else write_report_page(study, _artifacts(spec, study).report),
-        exit_code=interrupt.exit_code if interrupt and is_interrupted else (0 if best is not None else 3),
+        exit_code=interrupt.exit_code if interrupt and is_interrupted else _exit_code(spec, study, ending),
     )
+
+
+def _exit_code(spec: SearchSpec, study: Study, ending: Ending) -> int:
+    """1 when failures ended the search before its budget was used up; otherwise by whether there is a best trial."""
+    if ending.has_failed and not _is_used_up(study, spec):
+        return 1
+    return 3 if study.best_trial() is None else 0
+
+
+def _opened(storage: Storage, spec: SearchSpec, fingerprint: str) -> Study:
+    """The study, ready to be written to, with its artifacts at hand.
+
+    Raises:
+        InvalidSpecError: the data are not the study's, or its artifacts cannot be written or lie elsewhere.
+    """
+    artifacts = Artifacts(root=artifacts_root(spec.artifacts, storage.url, spec.study), study=spec.study)
+    known = _existing(storage, spec.study)
+    if known is not None and CheckpointLedger(known, artifacts.root).is_elsewhere(artifacts.root / artifacts.folder):
+        raise InvalidSpecError(
+            [
+                f"artifacts: no checkpoint of study '{spec.study}' lies below {artifacts.root}; give --artifacts where "
+                f"they are, or make the folder '{artifacts.folder}' there to start its unfinished trials anew"
+            ],
+            f"the continuation of study '{spec.study}'",
+        )
+    try:
+        artifacts.root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidSpecError(
+            [f"artifacts: cannot make the folder {artifacts.root}: {error.strerror}"], "the specification"
+        ) from error
+    study = storage.create_study(spec.study, direction=spec.objective_direction, specification=stored_form(spec))
+    check_same_data(study, fingerprint)
+    study.update_specification(stored_form(spec))
+    remember_study(RecentStudy(name=spec.study, storage=storage.url, artifacts=str(artifacts.root)))
+    return study
 
 
 def _existing(storage: Storage, name: str) -> Study | None:
@@ -157,19 +191,19 @@ def _existing(storage: Storage, name: str) -> Study | None:
 
 
 def _artifacts(spec: SearchSpec, study: Study) -> Artifacts:
-    return Artifacts(root=artifacts_root(spec.artifacts, study.storage_url), study=study.name)
-
-
-def _best(study: Study) -> Trial | None:
-    return next(iter(best_trials(study.trials(), study.direction)), None)
+    return Artifacts(root=artifacts_root(spec.artifacts, study.storage_url, study.name), study=study.name)
 
 
 def _is_spent(study: Study, spec: SearchSpec) -> bool:
     """Whether a run would find nothing to do: the budget is used up, and the winner is measured."""
-    best = _best(study)
+    best = study.best_trial()
     is_measured = best is None or test_score(study, best) is not None
+    return is_measured and _is_used_up(study, spec)
+
+
+def _is_used_up(study: Study, spec: SearchSpec) -> bool:
     is_at_rest = all(trial.state.is_ended for trial in study.trials() if trial.state.is_counted)
-    return is_measured and is_at_rest and _counted(study) >= spec.trials
+    return is_at_rest and _counted(study) >= spec.trials
 
 
 def _counted(study: Study) -> int:

@@ -1,5 +1,6 @@
 """All that one search needs, checked at once: the same fields for flags, a YAML file and the Python API."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -19,12 +20,13 @@ from automl import registry
 from automl.env import default_storage
 from automl.errors import InvalidSpecError, UnknownPluginError
 from search_spaces import catalog
+from search_spaces.discovery import PluginImportError
 from search_spaces.errors import InvalidSpaceError, SpaceNameClashError, UnknownSearchSpaceError, did_you_mean
 from search_spaces.space import SearchSpace
 from studies.names import check_study_name
 from trainers.config import Direction, Precision
-from trainers.data.spec import DataSpec
-from trainers.errors import UnknownTrainerError
+from trainers.data.spec import BUILT_IN_SOURCES, DataSpec
+from trainers.errors import InvalidTrainerError, UnknownTrainerError
 from trainers.tasks import load_trainer
 from trainers.trainer import Trainer
 
@@ -52,7 +54,7 @@ class SearchSpec(BaseModel):
     trials: Annotated[int, Field(ge=1)] = 30
     """Ended trials that the study shall have in all, over every run and machine."""
     timeout: Annotated[float, Field(gt=0)] | None = None
-    """Seconds after which this run starts nothing new and pauses what is running."""
+    """Seconds after which this run starts nothing new and pauses what is running at the end of its epoch."""
     target_value: float | None = None
     """Objective at which the search has what it wants."""
     metric: str = "accuracy"
@@ -107,12 +109,7 @@ class SearchSpec(BaseModel):
         try:
             space = catalog.load(value).SPACE
             trainer = load_trainer(space.task)
-        except (
-            UnknownSearchSpaceError,
-            SpaceNameClashError,
-            InvalidSpaceError,
-            UnknownTrainerError,
-        ) as error:
+        except (*_SPACE_ERRORS, UnknownTrainerError, InvalidTrainerError, PluginImportError) as error:
             raise ValueError(str(error)) from error
         unknown = [name for name in space.names("training") if name not in trainer.hyperparameters]
         if unknown:
@@ -128,7 +125,7 @@ class SearchSpec(BaseModel):
         find = registry.sampler_class if info.field_name == "sampler" else registry.pruner_class
         try:
             find(value)
-        except UnknownPluginError as error:
+        except (UnknownPluginError, PluginImportError) as error:
             raise ValueError(str(error)) from error
         return value
 
@@ -141,7 +138,10 @@ class SearchSpec(BaseModel):
     @classmethod
     def _data_exist(cls, value: DataSpec, info: ValidationInfo) -> DataSpec:
         _trainer(info.data).check(value)  # a BadDataError is a ValueError: pydantic collects it
-        return value
+        path = Path(value.source).expanduser()
+        if value.source in BUILT_IN_SOURCES or not path.exists():
+            return value
+        return value.model_copy(update={"source": str(path.resolve())})
 
     @field_validator("metric")
     @classmethod
@@ -166,7 +166,8 @@ class SearchSpec(BaseModel):
     def _name_from_space_and_data(cls, value: object, info: ValidationInfo) -> object:
         if value or "space" not in info.data or "data" not in info.data:
             return value or "unnamed"
-        return f"{info.data['space'].rpartition('.')[2]}-{Path(info.data['data'].source).stem}"
+        source = Path(info.data["data"].source)
+        return f"{info.data['space'].rpartition('.')[2]}-{source.name if source.is_dir() else source.stem}"
 
     @field_validator("study")
     @classmethod
@@ -185,6 +186,19 @@ class SearchSpec(BaseModel):
         except StorageError as error:
             raise ValueError(str(error)) from error
         return value
+
+    @field_validator("artifacts")
+    @classmethod
+    def _artifacts_can_be_written(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        folder = Path(value).expanduser().resolve()
+        nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
+        if not nearest.is_dir():
+            raise ValueError(f"{nearest} is a file; give a folder")
+        if not os.access(nearest, os.W_OK | os.X_OK):
+            raise ValueError(f"no right to write below {nearest}; give another folder")
+        return str(folder)
 
     @field_validator("concurrency", mode="before")
     @classmethod
@@ -235,6 +249,7 @@ class SearchSpec(BaseModel):
         return self.direction
 
 
+_SPACE_ERRORS = (UnknownSearchSpaceError, SpaceNameClashError, InvalidSpaceError)
 _USUAL_TASK = "image_classification"
 
 

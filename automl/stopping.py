@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from automl.objective import best_trials, to_loss
+from automl.objective import to_loss
 from studies.trial import Trial, TrialState
 from trainers.config import Direction
 
@@ -24,11 +24,15 @@ class StoppingRule:
     timeout_s: float | None = None
     target_value: float | None = None
 
-    def reason(self, trials: Sequence[Trial], elapsed_s: float) -> str | None:
-        """Why to start nothing new and pause what runs, in words; None: go on."""
+    def reason(self, best: Trial | None, elapsed_s: float) -> str | None:
+        """Why to start nothing new and pause what runs, in words; None: go on.
+
+        Args:
+            best: the best complete trial; None before the first.
+            elapsed_s: how long this run has taken.
+        """
         if self.timeout_s is not None and elapsed_s >= self.timeout_s:
             return f"timeout of {self.timeout_s:g} s reached"
-        best = next(iter(best_trials(trials, self.direction)), None)
         if best is not None and best.value is not None and self._is_enough(best.value):
             return f"target value {self.target_value:g} reached by trial {best.number} ({best.value:g})"
         return None

@@ -1,16 +1,18 @@
 """Finds plug-ins without importing them: modules of a package, and what installed packages offer."""
 
+import importlib
 import importlib.util
 import pkgutil
 import sys
 from collections.abc import Mapping
 from functools import cache
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["entry_points", "is_importable", "module_names"]
+__all__ = ["PluginImportError", "entry_points", "import_plugin", "is_importable", "module_names"]
 
 
 def module_names(package: str) -> tuple[str, ...]:
@@ -53,6 +55,22 @@ def _installed(group: str, path: tuple[str, ...]) -> "Mapping[str, EntryPoint]":
                 f"two installed packages offer {point.name!r} in {group!r}: {other.value} and {point.value}"
             )
     return found
+
+
+class PluginImportError(ImportError):
+    """A module of a plug-in exists and cannot be imported; the message has the fault of its own code."""
+
+
+def import_plugin(module: str) -> ModuleType:
+    """Import a module that somebody else may have written.
+
+    Raises:
+        PluginImportError: its code raises when it is imported.
+    """
+    try:
+        return importlib.import_module(module)
+    except Exception as error:
+        raise PluginImportError(f"{module} cannot be imported: {type(error).__name__}: {error}") from error
 
 
 def is_importable(module: str) -> bool:

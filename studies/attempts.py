@@ -20,7 +20,7 @@ from studies.trial import CheckpointRecord, Lease, TrialState
 from studies.trial_rows import LockedTrial, lock_trial, lock_trials, set_lease, set_state, set_trial_attributes
 from studies.upsert import upsert
 
-__all__ = ["claim", "end", "free_trials", "is_free", "pause", "read_metrics", "release", "renew", "report"]
+__all__ = ["claim", "end", "free_trials", "is_free", "pause", "read_metrics", "renew", "report"]
 
 
 def report(
@@ -88,16 +88,6 @@ def pause(connection: Connection, study: StudyRow, lease: Lease, *, is_first_try
         LeaseLostError: the lease is void.
     """
     end(connection, study, lease, TrialState.PAUSED, None, {}, is_first_try=is_first_try)
-
-
-def release(connection: Connection, study: StudyRow, lease: Lease) -> None:
-    """Let the lease end now, while the trial stays as it is.
-
-    Raises:
-        LeaseLostError: the lease is void.
-    """
-    trial = _lock_held(connection, study, lease)
-    set_lease(connection, lease.trial_id, attempt=lease.attempt, owner=trial.owner, ttl_s=0.0)
 
 
 def claim(connection: Connection, study: StudyRow, trial_id: int, owner: str, ttl_s: float) -> Lease:

@@ -5,27 +5,52 @@ The database holds paths relative to a root, so that a study and its files can b
 
 import hashlib
 import logging
+import math
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
-from studies.study import Study
 from studies.trial import CheckpointRecord, Lease, Trial, TrialState
+
+if TYPE_CHECKING:
+    from studies.study import Study
 
 __all__ = ["CheckpointLedger", "best_epoch", "removable"]
 
 _log = logging.getLogger(__name__)
 
 
+def best_epoch(trial: Trial, direction: str) -> int | None:
+    """The first epoch with the best finite objective; None when there is none.
+
+    Args:
+        trial: its reports are looked at, over all attempts.
+        direction: `maximize` or `minimize`.
+    """
+    finite = {epoch: value for epoch, value in trial.reports.items() if math.isfinite(value)}
+    sign = -1.0 if direction == "maximize" else 1.0
+    return min(finite, key=lambda epoch: (sign * finite[epoch], epoch), default=None)
+
+
 def removable(
-    records: Sequence[CheckpointRecord], *, state: TrialState, best_epoch: int | None, is_among_best: bool
+    records: Sequence[CheckpointRecord],
+    *,
+    attempt: int,
+    state: TrialState,
+    best_epoch: int | None,
+    is_among_best: bool,
 ) -> tuple[CheckpointRecord, ...]:
     """Choose the checkpoints of one trial whose files may go.
 
-    A trial that may go on keeps its last and its best checkpoint. An ended one keeps its best, and only while it is
-    among the study's best trials; a trial that was pruned, failed or beaten keeps none.
+    A trial that may go on keeps its last and its best checkpoint. The last one is the newest attempt's, also when an
+    older attempt came further: its files were missing or damaged, or the newest attempt would have gone on from them.
+    Until the present attempt has written its first checkpoint everything stays, because the file that it went on from
+    is not known here. An ended trial keeps its best checkpoint, and only while it is among the study's best trials; a
+    trial that was pruned, failed or beaten keeps none.
 
     Args:
         records: the trial's checkpoints, in any order.
+        attempt: how many times the trial was started.
         state: where the trial stands.
         best_epoch: the epoch with the best objective; None: not known, then the last checkpoint is the best.
         is_among_best: whether the trial is one of those whose weights the study keeps.
@@ -33,13 +58,15 @@ def removable(
     Returns:
         The rest of `records`, in their order.
     """
-    ordered = sorted(records, key=lambda record: (record.epoch, record.attempt))
+    ordered = sorted(records, key=lambda record: (record.attempt, record.epoch))
     last = ordered[-1:]
     best = [record for record in ordered if record.epoch == best_epoch][-1:] or last
-    if not state.is_ended:
+    if state.is_ended:
+        kept = best if is_among_best else []
+    elif last and last[0].attempt == attempt:
         kept = last + best
     else:
-        kept = best if is_among_best else []
+        kept = ordered
     return tuple(record for record in records if record not in kept)
 
 
@@ -51,7 +78,7 @@ class CheckpointLedger:
         root: the folder below which all paths of the ledger lie; may be another one each time.
     """
 
-    def __init__(self, study: Study, root: Path) -> None:
+    def __init__(self, study: "Study", root: Path) -> None:
         self._study = study
         self._root = root
 
@@ -59,12 +86,26 @@ class CheckpointLedger:
         """Where a checkpoint's file lies on this machine."""
         return self._root / record.path
 
+    def is_elsewhere(self, folder: Path) -> bool:
+        """Whether unfinished trials have checkpoints, but the folder of the study's files does not exist at all.
+
+        Then it was moved, or is not mounted on this machine: the trials would all start anew.
+
+        Args:
+            folder: the study's own folder below the root, absolute.
+        """
+        if folder.exists():
+            return False
+        holders = self._study.trials_with_checkpoints()
+        unfinished = self._study.trials([TrialState.PAUSED, TrialState.RUNNING])
+        return any(trial.id in holders for trial in unfinished)
+
     def latest(self, trial: Trial | Lease) -> CheckpointRecord | None:
-        """Find the newest checkpoint whose file is whole.
+        """Find the newest checkpoint whose file is whole: the last one of the newest attempt that has one.
 
         Returns:
             None when there is none: then the trial starts anew. A checkpoint that is missing or damaged is named in the
-            log, and an older one is taken.
+            log, and an older one is taken; the ledger stays as it is.
         """
         records = self._study.checkpoints(trial)
         for record in records:
@@ -81,16 +122,18 @@ class CheckpointLedger:
         return next((record for record in records if self._is_whole(trial, record)), None)
 
     def remove(self, trial: Trial | Lease, records: Sequence[CheckpointRecord]) -> None:
-        """Delete files and then their rows; a file that is gone already is no error.
+        """Delete files and then their rows, and the folders that are empty then; what is gone already is no error.
 
         In this order a crash leaves a row without a file, which `latest` passes over, and never a file that nobody
-        knows.
+        knows. The root itself stays.
         """
         if not records:
             return
         for record in records:
             self.path(record).unlink(missing_ok=True)
         self._study.forget_checkpoints(trial, records)
+        for record in records:
+            self._remove_empty_folders(record)
 
     def trim(self, trial: Trial, *, keep_best: int = 1) -> None:
         """Remove the checkpoints that `removable` names, after a report or the end of a trial.
@@ -112,23 +155,29 @@ class CheckpointLedger:
     def _trim_one(self, trial: Trial, *, is_among_best: bool) -> None:
         records = removable(
             self._study.checkpoints(trial),
+            attempt=trial.attempt,
             state=trial.state,
             best_epoch=best_epoch(trial, self._study.direction),
             is_among_best=is_among_best,
         )
         self.remove(trial, records)
 
+    def _remove_empty_folders(self, record: CheckpointRecord) -> None:
+        for parent in PurePosixPath(record.path).parents[:-1]:  # the last one is the root
+            folder = self._root / parent
+            try:
+                folder.rmdir()
+            except FileNotFoundError:
+                continue
+            except OSError as error:  # most often: it is not empty
+                _log.debug("folder stays folder=%s reason=%s", folder, error.strerror)
+                return
+
     def _is_whole(self, trial: Trial | Lease, record: CheckpointRecord) -> bool:
         fault = _fault(self.path(record), record)
         if fault is not None:
             _log.warning("checkpoint %s of trial %d %s", record.path, trial.number, fault)
         return fault is None
-
-
-def best_epoch(trial: Trial, direction: str) -> int | None:
-    """The first epoch with the best objective; None before the first report."""
-    sign = -1.0 if direction == "maximize" else 1.0
-    return min(trial.reports, key=lambda epoch: (sign * trial.reports[epoch], epoch), default=None)
 
 
 def _fault(path: Path, record: CheckpointRecord) -> str | None:

@@ -49,12 +49,12 @@ def insert_checkpoint(connection: Connection, lease: Lease, record: CheckpointRe
 
 
 def read_checkpoints(connection: Connection, trial_id: int) -> tuple[CheckpointRecord, ...]:
-    """Read a trial's checkpoints, the one with most epochs first; of equal ones the later attempt's first."""
+    """Read a trial's checkpoints, the newest attempt's first, and of one attempt the one with most epochs first."""
     table = automl_checkpoints.c
     query = (
         select(automl_checkpoints)
         .where(table.trial_id == trial_id)
-        .order_by(table.epoch.desc(), table.attempt.desc(), table.path)
+        .order_by(table.attempt.desc(), table.epoch.desc(), table.path)
     )
     return tuple(
         CheckpointRecord(

@@ -7,7 +7,7 @@ import os
 import threading
 import weakref
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from studies.errors import StorageError, StudyNotFoundError
 from studies.names import Direction, check_direction, check_study_name
 from studies.schema.forms import Form, form_of, upgrade_our_tables
 from studies.schema.optuna_tables import OPTUNA_REVISION
+from studies.sqlite_file import forget_still_pictures, open_sqlite_file
 from studies.study import Study
 from studies.study_rows import StudyRow, delete_study_rows, find_study, insert_study, study_names
 from studies.summaries import StudySummary
@@ -41,8 +42,9 @@ _SCHEMA_LOCK = 0x6175746F6D6C  # "automl"; the key of PostgreSQL's advisory lock
 class Storage:
     """A database of studies, shared by any number of processes.
 
-    A SQLite file and its folder come into being with the first study, never by looking. Objects of one process with
-    one address share their connections. Close it, or use it in a `with` statement.
+    A SQLite file and its folder come into being with the first study, never by looking. A file that this process may
+    not write can be read. Objects of one process with one address share their connections. Close it, or use it in a
+    `with` statement.
 
     Args:
         url: `sqlite:///file.db`, `postgresql://user@host/database`, or the path of a `.db` file.
@@ -92,6 +94,7 @@ class Storage:
         check_direction(direction)
         self._make_tables()
         row = self._transactions.write(lambda c: insert_study(c, name, direction, specification or {}))
+        self._transactions.settle()
         return self._study(row)
 
     def open_study(self, name: str) -> Study:
@@ -143,7 +146,7 @@ class Storage:
         address = self._address.url.render_as_string(hide_password=False)
         storage = optuna.storages.RDBStorage(
             address.replace("{", "{{").replace("}", "}}"),  # Optuna fills templates in addresses
-            engine_kwargs={"poolclass": NullPool, "connect_args": _connect_arguments(self._address)},
+            engine_kwargs={"poolclass": NullPool, **_connecting(self._address)},
             skip_table_creation=True,
         )
         return optuna.load_study(study_name=name, storage=storage)
@@ -273,7 +276,7 @@ def _new_engine(address: DatabaseAddress) -> Engine:
     try:
         engine = create_engine(
             address.url,
-            connect_args=_connect_arguments(address),
+            **_connecting(address),
             pool_size=_CONNECTIONS,
             max_overflow=0,
             pool_pre_ping=address.file is None,
@@ -284,18 +287,20 @@ def _new_engine(address: DatabaseAddress) -> Engine:
         ) from error
     if address.file is not None:
         event.listen(engine, "connect", _prepare_sqlite)
+        forget_still_pictures(engine)
         begin_sqlite_transactions(engine)
     return engine
 
 
-def _connect_arguments(address: DatabaseAddress) -> dict[str, Any]:
+def _connecting(address: DatabaseAddress) -> dict[str, Any]:
+    """How `create_engine` is to connect, as its keyword arguments."""
     if address.file is not None:
-        return {"timeout": _BUSY_TIMEOUT_S}
+        return {"creator": partial(open_sqlite_file, address.file, _BUSY_TIMEOUT_S)}
     arguments: dict[str, Any] = {"connect_timeout": _CONNECT_TIMEOUT_S, "application_name": "automl"}
     if "options" not in address.url.query:
         # A lock is waited for in steps, so that a long wait is seen in the log.
         arguments["options"] = "-c lock_timeout=10s"
-    return arguments
+    return {"connect_args": arguments}
 
 
 def _prepare_sqlite(connection: Any, record: object) -> None:

@@ -321,6 +321,7 @@ class Study:
         self._transactions.write_knowing(
             lambda c, first: attempts.end(c, self._row, lease, state, number, facts, is_first_try=first)
         )
+        self._transactions.settle()
 
     def pause(self, lease: Lease) -> None:
         """Let a trial rest: it keeps its place in the budget, and anyone may go on with it at once.
@@ -329,14 +330,7 @@ class Study:
             LeaseLostError: the trial has another owner or has ended.
         """
         self._transactions.write_knowing(lambda c, first: attempts.pause(c, self._row, lease, is_first_try=first))
-
-    def release(self, lease: Lease) -> None:
-        """Let the lease end now, so that anyone may take the running trial over.
-
-        Raises:
-            LeaseLostError: the trial has another owner or has ended.
-        """
-        self._transactions.write(lambda c: attempts.release(c, self._row, lease))
+        self._transactions.settle()
 
     def renew(
         self, leases: Sequence[Lease], *, ttl_s: float = 60.0, patience_s: float | None = None
@@ -372,7 +366,7 @@ class Study:
     # The ledger of checkpoints
 
     def checkpoints(self, trial: Trial | Lease) -> tuple[CheckpointRecord, ...]:
-        """Read a trial's checkpoints, the one with most epochs first."""
+        """Read a trial's checkpoints: the newest attempt's first, and of one attempt the one with most epochs first."""
         return self._transactions.read(lambda c: ledger_rows.read_checkpoints(c, _key(trial)))
 
     def trials_with_checkpoints(self) -> frozenset[int]:

@@ -5,8 +5,10 @@ This is the one place that repeats work and the one place that turns a driver's 
 
 import logging
 import random
+import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import closing
 from enum import Enum
 from typing import TypeVar
 
@@ -83,6 +85,21 @@ class Transactions:
     def outside(self, work: Callable[[Connection], _Result]) -> _Result:
         """Run a function outside of any transaction, as SQLite wants it for its settings."""
         return self._repeated(lambda first: self._once(work, ""))
+
+    def settle(self) -> None:
+        """Bring what SQLite has committed to its log into the main file; nothing to do for a server.
+
+        After that a copy of the main file alone is whole, also when every process was killed. It never waits: a part
+        of the log that somebody still reads is left to the next call.
+        """
+        if self.engine.dialect.name != "sqlite":
+            return
+        try:
+            with closing(self.engine.raw_connection()) as connection:
+                connection.cursor().execute("PRAGMA wal_checkpoint(PASSIVE)")
+        except (sqlite3.Error, SQLAlchemyError) as error:
+            # What was written is safe in the log, so that the caller's work has not failed.
+            _log.warning("%s: the database's log stays beside its file for now: %s", self.shown, error)
 
     def first_contact(self) -> None:
         """Connect once.

@@ -43,6 +43,13 @@ class Trainer(ABC):
         """
 
     @abstractmethod
+    def fingerprint(self, data: Any) -> str:
+        """Identify what `load` returned: equal only for the same items in the same splits, wherever they lie.
+
+        A study keeps it, and refuses to go on with other data: its trials could not be compared.
+        """
+
+    @abstractmethod
     def fit(self, task: TrainTask, data: Any, ranks: "Ranks", reporter: Reporter) -> TrialResult:
         """Train until all epochs are done or the reporter's decision ends it.
 

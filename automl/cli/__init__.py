@@ -1,6 +1,9 @@
 """The command line: parse, call the library, print. One file per group of verbs."""
 
+import os
 import sys
+import threading
+from typing import NoReturn
 
 __all__ = ["main"]
 
@@ -17,4 +20,13 @@ def main() -> None:
         code = run(sys.argv[1:])
     except KeyboardInterrupt:  # while the libraries are imported; later ones are handled where they matter
         code = 130
+    _leave(code)
+
+
+def _leave(code: int) -> NoReturn:
+    """End the process; at once where a training of this process is still inside torch, which would abort otherwise."""
+    if any(thread.daemon and thread.name.startswith("inline-job") for thread in threading.enumerate()):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
     sys.exit(code)

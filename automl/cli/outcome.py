@@ -33,6 +33,11 @@ def print_outcome(outcome: SearchOutcome) -> int:
     if outcome.report is not None:
         typer.echo(f"report: {_short(outcome.report)}")
     _print_next_step(outcome, counts)
+    if outcome.exit_code == 1:
+        message = (
+            f"automl: {outcome.reason}\nautoml show {_quoted(outcome.study.name)} lists the trials and their causes"
+        )
+        typer.echo(message, err=True)
     return outcome.exit_code
 
 
@@ -64,11 +69,13 @@ def _print_next_step(outcome: SearchOutcome, counts: Mapping[TrialState, int]) -
     unfinished = counts.get(TrialState.PAUSED, 0)
     if outcome.exit_code >= 128 or unfinished:
         typer.echo(f"go on with: automl resume {_quoted(name)}")
-    elif outcome.exit_code == 0:
+    elif outcome.exit_code == 0 and outcome.reason.startswith(("all ", "nothing left")):
         typer.echo(f"more: automl resume {_quoted(name)} --trials {2 * outcome.spec.trials}")
 
 
 def _quoted(name: str) -> str:
+    if name.startswith("-"):
+        return f"-- {name}"  # or it would be taken for an option
     return name if name.replace("-", "").replace("_", "").isalnum() else "'" + name.replace("'", "'\\''") + "'"
 
 

@@ -28,7 +28,7 @@ def report(
     from automl.report_page import write_report_page
 
     found = find_study(study, storage)
-    root = artifacts_root(artifacts, found.storage)
+    root = artifacts_root(artifacts, found.study.storage_url, study)
     page = output or Artifacts(root=root, study=study).report
     try:
         page = write_report_page(found.study, page)

@@ -11,7 +11,7 @@ from automl.spec import SearchSpec, read_yaml
 __all__ = ["resume", "search"]
 
 _RESUMABLE = (
-    "storage", "artifacts", "trials", "timeout", "target_value", "sampler", "pruner", "concurrency",
+    "storage", "artifacts", "data", "trials", "timeout", "target_value", "sampler", "pruner", "concurrency",
     "procs_per_trial", "gpus_per_trial", "precision", "executor", "ray_address", "max_retries", "max_failures",
 )  # fmt: skip
 

@@ -41,11 +41,12 @@ def _list(as_json: bool) -> int:
 def _describe(name: str, as_json: bool) -> int:
     from automl.errors import InvalidSpecError
     from search_spaces import catalog
-    from search_spaces.errors import InvalidSpaceError, UnknownSearchSpaceError
+    from search_spaces.discovery import PluginImportError
+    from search_spaces.errors import InvalidSpaceError, SpaceNameClashError, UnknownSearchSpaceError
 
     try:
         space = catalog.load(name).SPACE
-    except (UnknownSearchSpaceError, InvalidSpaceError) as error:
+    except (UnknownSearchSpaceError, SpaceNameClashError, InvalidSpaceError, PluginImportError) as error:
         raise InvalidSpecError([str(error)], "the command line") from error
     if as_json:
         typer.echo(json.dumps({**space.to_json(), "size": space.size()}, indent=2))

@@ -92,11 +92,9 @@ def best(
 ) -> int:
     """Print the best complete trials of a study."""
     from automl.lookup import find_study
-    from automl.objective import best_trials
 
     found = find_study(study, storage).study
-    trials = found.trials()
-    winners = best_trials(trials, found.direction, count)
+    winners = found.best_trials(count)
     if not winners:
         counts = counts_in_words(found.counts())
         raise NothingCompletedError(f"study '{study}' has no completed trial ({counts})")
@@ -114,11 +112,10 @@ class _NoSuchTrialError(AutomlError):
 
 def _status_of(name: str, storage: str | None, as_json: bool) -> int:
     from automl.lookup import find_study
-    from automl.objective import best_trials
 
     study = find_study(name, storage).study
     trials = study.trials()
-    winner = next(iter(best_trials(trials, study.direction)), None)
+    winner = study.best_trial()
     unfinished = [trial for trial in trials if not trial.state.is_ended]
     budget = study.specification.get("trials")
     if as_json:

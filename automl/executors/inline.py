@@ -13,6 +13,9 @@ from trainers.trainer import Trainer
 
 __all__ = ["InlineExecutor"]
 
+CLOSE_S = 1.0
+"""How long `close` waits for a training to notice that it was cancelled."""
+
 
 class _Cancelled(BaseException):
     """Unwinds a training whose job was cancelled; no Exception, so that nothing on the way keeps it."""
@@ -67,9 +70,11 @@ class InlineExecutor(Executor):
             decisions.put(None)
 
     def close(self) -> None:
-        """Cancel the running job; its thread, which nothing can end by force, is a daemon."""
+        """Cancel the running job and wait a moment for its thread, which nothing can end by force."""
         for job_id in list(self._decisions):
             self._decisions.pop(job_id).put(None)
+        for thread in self._threads.values():
+            thread.join(CLOSE_S)
 
     def _run(self, job: Job) -> None:
         from trainers.distributed import Ranks

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol, cast
 
 from search_spaces.configuration import JsonScalar
-from search_spaces.discovery import entry_points, is_importable, module_names
+from search_spaces.discovery import entry_points, import_plugin, is_importable, module_names
 from search_spaces.errors import InvalidSpaceError, SpaceNameClashError, UnknownSearchSpaceError
 from search_spaces.graph import NetworkGraph
 from search_spaces.space import SearchSpace
@@ -74,8 +74,8 @@ def load(reference: str) -> SpaceModule:
         return _checked(importlib.import_module(f"{__name__}.{reference}"), reference)
     if reference in points:
         return _checked(points[reference].load(), reference)
-    if "." in reference and is_importable(reference):
-        return _checked(importlib.import_module(reference), reference)
+    if is_importable(reference):
+        return _checked(import_plugin(reference), reference)
     raise UnknownSearchSpaceError(reference, available())
 
 

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from studies.checkpoints import best_epoch
 from studies.figures.snapshot import StudySnapshot
 from studies.trial import JsonScalar, Trial, TrialState
 
-__all__ = ["Overview", "best_epoch", "duration_s", "ending_of", "overview_of", "utc"]
+__all__ = ["Overview", "duration_s", "ending_of", "overview_of", "utc"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,15 +110,6 @@ def overview_of(snapshot: StudySnapshot) -> Overview:
             for trial in snapshot.trials
         ),
     )
-
-
-def best_epoch(trial: Trial, direction: str) -> int | None:
-    """Return the first epoch with the best finite report; None when there is none."""
-    finite = {epoch: value for epoch, value in trial.reports.items() if math.isfinite(value)}
-    if not finite:
-        return None
-    sign = 1.0 if direction == "minimize" else -1.0
-    return min(finite, key=lambda epoch: (sign * finite[epoch], epoch))
 
 
 def duration_s(trial: Trial) -> float | None:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 from automl import api
 from automl.artifacts import Artifacts
-from automl.errors import InvalidSpecError, SearchFailedError
+from automl.errors import InvalidSpecError
 from automl.events import EpochReported, Event, TrialStarted
 from automl.observer import Observer
 from search_spaces.configuration import Configuration, JsonScalar
@@ -110,18 +111,20 @@ def test_search_everything_pruned_ends_with_3_and_a_report(toy_search: Search) -
 
 def test_search_everything_failed_ends_with_3_and_a_report(toy_search: Search, storage: str) -> None:
     moody_study(storage, *[{"mood": "nan"}] * 5)
-    outcome = toy_search(space="tests.helpers.moody_toy", trials=5, max_failures=99)
+    outcome = toy_search(space="tests.helpers.moody_toy", trials=5)
     assert outcome.exit_code == 3
     assert outcome.report is not None and outcome.report.stat().st_size > 1000
 
 
-def test_search_failures_in_a_row_end_it_with_the_last_cause(toy_search: Search, storage: str) -> None:
-    study = moody_study(storage, *[{"mood": "raise_0"}] * 5)
-    with pytest.raises(SearchFailedError, match="divides by zero"):
-        toy_search(space="tests.helpers.moody_toy", trials=5, max_failures=3)
+@pytest.mark.parametrize("mood", ["raise_0", "nan", "text"])
+def test_search_failures_in_a_row_end_it_with_the_last_cause(toy_search: Search, storage: str, mood: str) -> None:
+    study = moody_study(storage, *[{"mood": mood}] * 5)
+    outcome = toy_search(space="tests.helpers.moody_toy", trials=5, max_failures=3)
+    assert outcome.exit_code == 1
+    assert "the last 3 trials failed (--max-failures 3), trial 2: " in outcome.reason
+    assert outcome.report is not None
     states = [trial.state for trial in study.trials()]
-    assert states.count(TrialState.FAILED) == 3
-    assert TrialState.RUNNING not in states
+    assert states == [TrialState.FAILED] * 3 + [TrialState.QUEUED] * 2
 
 
 def test_search_paused_trials_go_on_from_their_checkpoint(toy_search: Search) -> None:
@@ -186,19 +189,94 @@ def test_search_resume_finds_the_study_by_name_alone(
     assert not any(elsewhere.iterdir())
 
 
-def test_search_goes_on_in_a_copied_folder(toy_search: Search, tmp_path: Path) -> None:
-    import shutil
+def paused_study(storage: str, root: Path) -> Study:
+    """A study whose only trial was paused after three epochs, with a checkpoint of each below `root`."""
+    study = Storage(storage).create_study("toy", direction="minimize")
+    artifacts = Artifacts(root=root, study="toy")
+    lease = study.create_trial(0, {"x": 0.4}, SPACE.distributions(), owner="an earlier process")
+    for epoch in (1, 2, 3):
+        file = root / artifacts.checkpoint_dir(0, 1) / f"epoch-{epoch:04d}.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps({"epoch": epoch}))
+        record = CheckpointRecord(
+            path=str(file.relative_to(root)),
+            epoch=epoch,
+            attempt=1,
+            digest=hashlib.sha256(file.read_bytes()).hexdigest(),
+            size_bytes=file.stat().st_size,
+        )
+        study.report(lease, epoch, loss_after(epoch, 0.4), {}, record)
+    study.pause(lease)
+    return study
 
-    toy_search(trials=3, pruner="tests.helpers.pruners:StopAtOnce")
-    study = Storage(f"sqlite:///{tmp_path}/studies.db").open_study("toy")
-    assert str(tmp_path) not in json.dumps(study.specification)
+
+class Recorder(Observer):
+    """Keeps the events of a search."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def notify(self, event: Event) -> None:
+        self.events.append(event)
+
+
+def test_search_goes_on_in_a_copied_folder_from_the_checkpoint(toy_search: Search, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    paused_study(f"sqlite:///{home}/studies.db", home / "artifacts")
     moved = tmp_path / "moved"
-    moved.mkdir()
-    shutil.copy(tmp_path / "studies.db", moved)
-    shutil.copytree(tmp_path / "artifacts", moved / "artifacts")
-    outcome = api.resume("toy", storage=f"sqlite:///{moved}/studies.db", trials=5, pruner="none")
-    assert [t.state for t in outcome.study.trials()] == [TrialState.PRUNED] * 3 + [TrialState.COMPLETE] * 2
+    shutil.copytree(home, moved)
+    shutil.rmtree(home)
+    recorder = Recorder()
+    outcome = toy_search(trials=1, storage=f"sqlite:///{moved}/studies.db", observer=recorder)
+    assert recorder.events[0] == TrialStarted(number=0, attempt=2, epoch=3, epochs=4)
+    assert outcome.study.trials()[0].state is TrialState.COMPLETE
     assert outcome.report is not None and outcome.report.is_relative_to(moved)
+
+
+def test_search_damaged_checkpoint_gives_way_to_an_older_one(toy_search: Search, storage: str, tmp_path: Path) -> None:
+    paused_study(storage, tmp_path / "artifacts")
+    newest = next((tmp_path / "artifacts").rglob("epoch-0003.json"))
+    newest.write_text("damaged")
+    recorder = Recorder()
+    (trial,) = toy_search(trials=1, observer=recorder).study.trials()
+    assert recorder.events[0] == TrialStarted(number=0, attempt=2, epoch=2, epochs=4)
+    assert [event.epoch for event in recorder.events if isinstance(event, EpochReported)] == [3, 4]
+    assert trial.state is TrialState.COMPLETE
+    assert dict(trial.reports) == {epoch: loss_after(epoch, 0.4) for epoch in (1, 2, 3, 4)}
+    left = sorted(path.name for path in (tmp_path / "artifacts").rglob("epoch-*"))
+    assert left == ["epoch-0004.json"]
+
+
+def test_search_other_artifacts_folder_is_refused_and_the_checkpoints_stay_known(
+    toy_search: Search, storage: str, tmp_path: Path
+) -> None:
+    root = tmp_path / "artifacts"
+    study = paused_study(storage, root)
+    with pytest.raises(InvalidSpecError, match="give --artifacts where they are"):
+        toy_search(trials=1, artifacts=str(tmp_path / "unmounted"))
+    assert len(study.checkpoints(study.trials()[0])) == 3
+    recorder = Recorder()
+    toy_search(trials=1, artifacts=str(root), observer=recorder)
+    assert recorder.events[0] == TrialStarted(number=0, attempt=2, epoch=3, epochs=4)
+
+
+def test_search_artifacts_folder_is_remembered_for_the_next_run(toy_search: Search, tmp_path: Path) -> None:
+    first = toy_search(trials=1, artifacts=str(tmp_path / "elsewhere"))
+    assert first.report is not None and first.report.is_relative_to(tmp_path / "elsewhere")
+    second = api.resume("toy", storage=first.study.storage_url, trials=2)
+    assert second.report == first.report
+    assert not (tmp_path / "artifacts").exists()
+    assert str(tmp_path) not in json.dumps(second.study.specification)
+
+
+def test_search_other_data_are_refused(toy_search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.helpers.toy import ToyTrainer
+
+    toy_search(trials=1)
+    monkeypatch.setattr(ToyTrainer, "fingerprint", lambda self, data: "changed")
+    with pytest.raises(InvalidSpecError, match="other items or other splits"):
+        toy_search(trials=2)
 
 
 def test_search_finite_space_ends_by_itself(toy_search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,36 +300,3 @@ def test_search_trials_queued_by_plain_optuna_are_completed_or_rejected(toy_sear
     assert [trial.state for trial in trials] == [TrialState.COMPLETE, TrialState.FAILED] + [TrialState.COMPLETE] * 2
     assert trials[0].configuration == {"x": 0.25}
     assert trials[1].cause == "user_error" and "x=7.0" in str(trials[1].attributes["error"])
-
-
-def test_search_damaged_checkpoint_gives_way_to_an_older_one(toy_search: Search, storage: str, tmp_path: Path) -> None:
-    study = Storage(storage).create_study("toy", direction="minimize")
-    artifacts = Artifacts(root=tmp_path / "artifacts", study="toy")
-    lease = study.create_trial(0, {"x": 0.4}, SPACE.distributions(), owner="an earlier process")
-    for epoch in (1, 2, 3):
-        file = artifacts.root / artifacts.checkpoint_dir(0, 1) / f"epoch-{epoch:04d}.json"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps({"epoch": epoch}))
-        record = CheckpointRecord(
-            path=str(file.relative_to(artifacts.root)),
-            epoch=epoch,
-            attempt=1,
-            digest=hashlib.sha256(file.read_bytes()).hexdigest(),
-            size_bytes=file.stat().st_size,
-        )
-        study.report(lease, epoch, loss_after(epoch, 0.4), {}, record)
-    study.pause(lease)
-    file.write_text("damaged")
-    seen: list[Event] = []
-
-    class Recorder(Observer):
-        def notify(self, event: Event) -> None:
-            seen.append(event)
-
-    (trial,) = toy_search(trials=1, observer=Recorder()).study.trials()
-    assert seen[0] == TrialStarted(number=0, attempt=2, epoch=2, epochs=4)
-    assert [event.epoch for event in seen if isinstance(event, EpochReported)] == [3, 4]
-    assert trial.state is TrialState.COMPLETE
-    assert dict(trial.reports) == {epoch: loss_after(epoch, 0.4) for epoch in (1, 2, 3, 4)}
-    left = sorted(path.name for path in artifacts.root.rglob("epoch-*"))
-    assert left == ["epoch-0004.json"]

@@ -5,18 +5,17 @@ from tests.helpers.trials import make_trial
 
 def test_stopping_timeout_is_in_seconds_of_this_run() -> None:
     rule = StoppingRule(direction="maximize", timeout_s=10)
-    assert rule.reason([], 9.9) is None
-    assert "10 s" in str(rule.reason([], 10.0))
+    assert rule.reason(None, 9.9) is None
+    assert "10 s" in str(rule.reason(None, 10.0))
 
 
 def test_stopping_target_is_reached_by_complete_trials_in_the_right_direction() -> None:
     up = StoppingRule(direction="maximize", target_value=0.9)
     down = StoppingRule(direction="minimize", target_value=0.1)
-    assert up.reason([make_trial(0, value=0.89)], 0) is None
-    assert "trial 0" in str(up.reason([make_trial(0, value=0.9)], 0))
-    assert down.reason([make_trial(0, value=0.2)], 0) is None
-    assert "trial 0" in str(down.reason([make_trial(0, value=0.05)], 0))
-    assert up.reason([make_trial(0, state=TrialState.PRUNED, reports=[0.99])], 0) is None
+    assert up.reason(make_trial(0, value=0.89), 0) is None
+    assert "trial 0" in str(up.reason(make_trial(0, value=0.9), 0))
+    assert down.reason(make_trial(0, value=0.2), 0) is None
+    assert "trial 0" in str(down.reason(make_trial(0, value=0.05), 0))
 
 
 def test_failures_in_a_row_count_back_from_the_last_ended_trial() -> None:

@@ -276,7 +276,6 @@ class StudyContract:
             lambda: study.tell(lease, TrialState.COMPLETE, value=0.75),
             lambda: study.tell(lease, TrialState.FAILED, cause="lost"),
             lambda: study.pause(lease),
-            lambda: study.release(lease),
         )
         for late in late_calls:
             with pytest.raises(LeaseLostError, match="the trial is complete"):
@@ -351,7 +350,6 @@ class StudyContract:
             lambda: study.report(old, 2, 0.5),
             lambda: study.tell(old, TrialState.COMPLETE, value=0.5),
             lambda: study.pause(old),
-            lambda: study.release(old),
         )
         for late in late_calls:
             with pytest.raises(LeaseLostError, match="works on it in attempt 2"):
@@ -367,11 +365,6 @@ class StudyContract:
         study.report(lease, 1, 0.25)
         assert study.renew([lease], ttl_s=60.0) == ()
         assert study.claimable() == ()
-
-    def test_released_trial_is_claimable_at_once(self, study: Study) -> None:
-        lease = begin(study)
-        study.release(lease)
-        assert study.claim(lease.trial_id, owner=ELSEWHERE).attempt == 2
 
     def test_paused_trial_goes_on_elsewhere(self, study: Study) -> None:
         lease = begin(study)
@@ -606,10 +599,10 @@ class StudyContract:
             study.report(old, epoch, 0.5, {}, _record(f"0/{epoch}.pt", epoch))
         study.pause(old)
         new = study.claim(old.trial_id, owner=ELSEWHERE)
-        study.report(new, 3, 0.5, {}, _record("0/3-again.pt", 3))
+        study.report(new, 2, 0.5, {}, _record("0/2-again.pt", 2))
         records = study.checkpoints(new)
         assert [(record.path, record.epoch, record.attempt) for record in records] == [
-            ("0/3-again.pt", 3, 2),
+            ("0/2-again.pt", 2, 2),
             ("0/3.pt", 3, 1),
             ("0/2.pt", 2, 1),
             ("0/1.pt", 1, 1),

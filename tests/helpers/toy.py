@@ -63,6 +63,9 @@ class ToyTrainer(Trainer):
     def load(self, data: DataSpec) -> str:
         return data.source
 
+    def fingerprint(self, data: Any) -> str:
+        return f"toy-{data}"
+
     def fit(self, task: TrainTask, data: Any, ranks: "Ranks", reporter: Reporter) -> TrialResult:
         first = 1 + (0 if task.resume_from is None else _read(Path(task.artifacts_root, task.resume_from)))
         epochs = task.training.epochs

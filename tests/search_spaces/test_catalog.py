@@ -58,7 +58,7 @@ def test_load_module_that_fails_to_import_shows_its_own_error(tmp_path: Path, mo
     (tmp_path / "their_package").mkdir()
     (tmp_path / "their_package" / "broken.py").write_text("import no_such_package\n")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(ModuleNotFoundError, match="no_such_package"):
+    with pytest.raises(discovery.PluginImportError, match=r"their_package\.broken.*no_such_package"):
         catalog.load("their_package.broken")
 
 

@@ -13,6 +13,7 @@ from studies.storage import Storage
 from studies.study import Study
 from studies.trial import CheckpointRecord, Lease, TrialState
 from tests.contracts.study_contract import ELSEWHERE, begin
+from tests.studies.figures.examples import trial
 
 
 @pytest.fixture
@@ -62,31 +63,47 @@ CASES = [
 
 @pytest.mark.parametrize(("state", "best", "is_among_best", "gone"), CASES)
 def test_removable(state: TrialState, best: int | None, is_among_best: bool, gone: set[int]) -> None:
-    chosen = removable(records(3, 1, 4, 2), state=state, best_epoch=best, is_among_best=is_among_best)
+    chosen = removable(records(3, 1, 4, 2), attempt=1, state=state, best_epoch=best, is_among_best=is_among_best)
     assert {record.epoch for record in chosen} == gone
 
 
 def test_removable_keeps_the_later_attempt_of_one_epoch() -> None:
     both = records(1, 2, 3) + records(2, attempt=2)
-    chosen = removable(both, state=TrialState.COMPLETE, best_epoch=2, is_among_best=True)
+    chosen = removable(both, attempt=2, state=TrialState.COMPLETE, best_epoch=2, is_among_best=True)
     assert chosen == records(1, 2, 3)
 
 
+def test_removable_takes_the_newest_attempts_checkpoint_for_the_last_one() -> None:
+    older, newer = records(4, 7, 8), records(5, attempt=2)
+    chosen = removable(older + newer, attempt=2, state=TrialState.RUNNING, best_epoch=4, is_among_best=False)
+    assert chosen == records(7, 8)
+
+
+def test_removable_is_nothing_until_the_present_attempt_has_a_checkpoint() -> None:
+    for state in (TrialState.RUNNING, TrialState.PAUSED):
+        assert removable(records(1, 2, 3, 4), attempt=2, state=state, best_epoch=1, is_among_best=False) == ()
+
+
 @given(
+    attempt=st.integers(3, 4),
     epochs=st.lists(st.tuples(st.integers(1, 9), st.integers(1, 3)), unique=True),
     state=st.sampled_from(TrialState),
     best=st.none() | st.integers(1, 9),
     is_among_best=st.booleans(),
 )
 def test_trial_that_may_go_on_never_loses_its_last_checkpoint(
-    epochs: list[tuple[int, int]], state: TrialState, best: int | None, is_among_best: bool
+    attempt: int, epochs: list[tuple[int, int]], state: TrialState, best: int | None, is_among_best: bool
 ) -> None:
     given_records = [records(epoch, attempt=attempt)[0] for epoch, attempt in epochs]
-    chosen = removable(given_records, state=state, best_epoch=best, is_among_best=is_among_best)
+    chosen = removable(given_records, attempt=attempt, state=state, best_epoch=best, is_among_best=is_among_best)
     kept = [record for record in given_records if record not in chosen]
-    assert len(kept) <= 2
-    if given_records and not state.is_ended:
-        assert max(given_records, key=lambda record: (record.epoch, record.attempt)) in kept
+    newest = max(given_records, key=lambda record: (record.attempt, record.epoch), default=None)
+    if state.is_ended or (newest is not None and newest.attempt == attempt):
+        assert len(kept) <= 2
+    else:
+        assert kept == given_records
+    if newest is not None and not state.is_ended:
+        assert newest in kept
 
 
 def test_latest_is_the_newest_whole_file(study: Study, root: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -116,6 +133,78 @@ def test_latest_of_a_trial_without_checkpoints_is_silent(
 ) -> None:
     assert CheckpointLedger(study, root).latest(begin(study)) is None
     assert caplog.records == []
+
+
+def test_latest_is_the_newest_attempts_checkpoint_also_when_an_older_one_came_further(study: Study, root: Path) -> None:
+    old, ledger = begin(study), CheckpointLedger(study, root)
+    for epoch in (1, 2, 3):
+        report(study, root, old, epoch, 0.5)
+    study.pause(old)
+    new = study.claim(old.trial_id, owner=ELSEWHERE)
+    again = report(study, root, new, 2, 0.5)
+    latest = ledger.latest(new)
+    assert latest is not None
+    assert ledger.path(latest) == again
+
+
+def test_trim_keeps_what_a_new_attempt_goes_on_from_when_later_files_are_lost(study: Study, root: Path) -> None:
+    old, ledger = begin(study), CheckpointLedger(study, root)
+    files = {epoch: report(study, root, old, epoch, 1.0 / epoch) for epoch in (1, 2, 3, 4)}
+    study.pause(old)
+    files[4].write_bytes(b"damaged")
+    new = study.claim(old.trial_id, owner=ELSEWHERE)
+    source = ledger.latest(new)
+    assert source is not None
+    assert source.epoch == 3
+    ledger.trim(study.trials()[0])
+    assert ledger.latest(new) == source
+    again = report(study, root, new, 4, 0.1)
+    ledger.trim(study.trials()[0])
+    assert {path for path in root.rglob("*.pt")} == {files[1], again}
+    assert [(record.attempt, record.epoch) for record in study.checkpoints(new)] == [(2, 4), (1, 1)]
+
+
+def test_trim_keeps_the_files_of_a_trial_that_started_anew(study: Study, root: Path) -> None:
+    old, ledger = begin(study), CheckpointLedger(study, root)
+    for epoch in (1, 2, 3):
+        report(study, root, old, epoch, 0.9).unlink()
+    study.pause(old)
+    new = study.claim(old.trial_id, owner=ELSEWHERE)
+    file = report(study, root, new, 1, 0.1)
+    ledger.trim(study.trials()[0])
+    assert file.exists()
+    assert [(record.attempt, record.epoch) for record in study.checkpoints(new)] == [(2, 1)]
+
+
+def test_wrong_root_changes_nothing_in_the_ledger(study: Study, root: Path, tmp_path: Path) -> None:
+    lease = begin(study)
+    for epoch in (1, 2):
+        report(study, root, lease, epoch, 0.5)
+    study.pause(lease)
+    before, wrong = study.checkpoints(lease), CheckpointLedger(study, tmp_path / "wrong")
+    again = study.claim(lease.trial_id, owner=ELSEWHERE)
+    assert wrong.latest(study.trials()[0]) is None
+    wrong.trim(study.trials()[0])
+    study.pause(again)
+    wrong.trim(study.trials()[0])
+    assert study.checkpoints(lease) == before
+    assert CheckpointLedger(study, root).latest(study.trials()[0]) == before[0]
+
+
+def test_study_is_elsewhere_when_unfinished_trials_have_checkpoints_and_no_folder(study: Study, root: Path) -> None:
+    ledger, folder, absent = CheckpointLedger(study, root), root / "0", root / "not mounted"
+    lease = begin(study)
+    assert not ledger.is_elsewhere(absent)
+    report(study, root, lease, 1, 0.5)
+    assert ledger.is_elsewhere(absent)
+    assert not ledger.is_elsewhere(folder)
+    study.pause(lease)
+    assert ledger.is_elsewhere(absent)
+    shutil.rmtree(folder)
+    assert ledger.is_elsewhere(folder)
+    study.tell(study.claim(lease.trial_id, owner=ELSEWHERE), TrialState.COMPLETE, value=0.5)
+    begin(study)
+    assert not ledger.is_elsewhere(absent)
 
 
 def test_files_may_move_with_their_root(study: Study, root: Path, tmp_path: Path) -> None:
@@ -164,10 +253,44 @@ def test_remove_of_a_file_that_is_gone_is_no_error(study: Study, root: Path) -> 
     assert study.checkpoints(lease) == ()
 
 
-def test_best_epoch_is_the_first_of_equals(study: Study) -> None:
-    lease = begin(study, owner=ELSEWHERE)
-    assert best_epoch(study.trials()[0], "maximize") is None
-    for epoch, value in ((1, 0.1), (2, 0.9), (3, 0.9), (4, 0.1)):
-        study.report(lease, epoch, value)
-    assert best_epoch(study.trials()[0], "maximize") == 2
-    assert best_epoch(study.trials()[0], "minimize") == 1
+def test_remove_takes_empty_folders_away_up_to_the_root(study: Study, root: Path) -> None:
+    ledger, lease = CheckpointLedger(study, root), begin(study)
+    deep = [_filed(study, root, lease, epoch, f"study/trial/attempt/{epoch}.pt") for epoch in (1, 2)]
+    flat = _filed(study, root, lease, 3, "3.pt")
+    other = root / "study" / "report.html"
+    other.write_text("")
+    ledger.remove(lease, deep[:1])
+    assert ledger.path(deep[1]).exists()
+    ledger.remove(lease, deep)
+    assert sorted(root.rglob("*")) == [root / "3.pt", root / "study", other]
+    other.unlink()
+    ledger.remove(lease, deep)
+    ledger.remove(lease, [flat])
+    assert list(root.iterdir()) == []
+    shutil.rmtree(root)
+    ledger.remove(lease, [*deep, flat])
+    assert root.parent.exists()
+
+
+def _filed(study: Study, root: Path, lease: Lease, epoch: int, path: str) -> CheckpointRecord:
+    file = root / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(b"weights")
+    digest = hashlib.sha256(b"weights").hexdigest()
+    record = CheckpointRecord(path=path, epoch=epoch, attempt=lease.attempt, digest=digest, size_bytes=7)
+    study.report(lease, epoch, 0.5, {}, record)
+    return record
+
+
+def test_best_epoch_is_the_first_of_equals() -> None:
+    equals = trial(0, value=0.1, reports={1: 0.1, 2: 0.9, 3: 0.9, 4: 0.1})
+    assert best_epoch(equals, "maximize") == 2
+    assert best_epoch(equals, "minimize") == 1
+
+
+def test_best_epoch_is_finite() -> None:
+    odd = trial(0, value=0.1, reports={1: 0.3, 2: 0.1, 3: 0.1, 4: float("nan"), 5: float("-inf"), 6: float("inf")})
+    assert best_epoch(odd, "minimize") == 2
+    assert best_epoch(odd, "maximize") == 1
+    assert best_epoch(trial(0, value=0.1, reports={1: float("nan")}), "minimize") is None
+    assert best_epoch(trial(0, value=0.1), "maximize") is None

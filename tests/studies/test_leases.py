@@ -68,7 +68,7 @@ def test_keeper_tells_what_was_taken_and_what_was_ended(study: Study) -> None:
         kept, taken, ended = begin(study), begin(study), begin(study)
         for lease in (kept, taken, ended):
             keeper.add(lease)
-        study.release(taken)
+        study.pause(taken)
         study.claim(taken.trial_id, owner=ELSEWHERE)
         study.tell(ended, TrialState.FAILED, cause="lost")
         eventually(lambda: keeper.lost() == {taken, ended})

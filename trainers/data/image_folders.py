@@ -46,7 +46,7 @@ def check_image_folder(root: Path) -> None:
     """Refuse a folder that has not at least two class folders, without opening a picture.
 
     Raises:
-        BadDataError: it has fewer; the message says what was found.
+        BadDataError: it has fewer, or several folders for one split; the message says what was found.
     """
     for folder in _split_folders(root).values():
         _class_folders(folder)
@@ -63,8 +63,8 @@ def read_image_folder(root: Path, image_size: int | None) -> LabelledImages:
         image_size: height and width to scale to, in pixels; None: the size of the first picture.
 
     Raises:
-        BadDataError: a class has no picture, splits have different classes, or files are broken (all are
-            named).
+        BadDataError: a class has no picture, a split has several folders, splits have different classes, or files
+            are broken (all are named).
     """
     folders = _split_folders(root)
     classes = {split: _class_folders(folder) for split, folder in folders.items()}
@@ -87,11 +87,25 @@ def read_image_folder(root: Path, image_size: int | None) -> LabelledImages:
 
 
 def _split_folders(root: Path) -> dict[str, Path]:
-    """Return split -> folder with its class folders; a folder without splits is all `train`."""
+    """Return split -> folder with its class folders; a folder without splits is all `train`.
+
+    Raises:
+        BadDataError: two folders are for one split; all of them are named.
+    """
     children = [path for path in _sorted_entries(root) if path.is_dir()]
     if any(path.name == "train" for path in children) and all(path.name in _SPLIT_FOLDERS for path in children):
+        _check_one_folder_per_split(children, root)
         return {_SPLIT_FOLDERS[path.name]: path for path in children}
     return {"train": root}
+
+
+def _check_one_folder_per_split(children: Sequence[Path], root: Path) -> None:
+    names: dict[str, list[str]] = {}
+    for path in children:
+        names.setdefault(_SPLIT_FOLDERS[path.name], []).append(path.name)
+    double = [f"{' and '.join(found)} are all {split}" for split, found in names.items() if len(found) > 1]
+    if double:
+        raise BadDataError(f"{root} has several folders for one split: {'; '.join(double)}; keep one folder per split")
 
 
 def _class_folders(folder: Path) -> list[Path]:

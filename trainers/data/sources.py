@@ -6,12 +6,11 @@ from pathlib import Path
 import numpy as np
 
 from trainers.data.arrays import ImageData, ImageSplit, LabelledImages, cut_images
-from trainers.data.spec import DataSpec
+from trainers.data.spec import BUILT_IN_SOURCES, DataSpec
 from trainers.errors import BadDataError
 
-__all__ = ["BUILT_IN", "check_image_source", "load_images"]
+__all__ = ["check_image_source", "load_images"]
 
-BUILT_IN = ("digits",)
 """Data sets that need no file."""
 
 
@@ -21,7 +20,7 @@ def check_image_source(spec: DataSpec) -> None:
     Raises:
         BadDataError: the message says what was given, the nearest name, and what is allowed.
     """
-    if spec.source in BUILT_IN:
+    if spec.source in BUILT_IN_SOURCES:
         return
     path = _existing_path(spec.source)
     if path.is_dir():
@@ -63,7 +62,7 @@ def _existing_path(source: str) -> Path:
         return path
     if path.is_file():
         raise BadDataError(f"{source!r} is a file of an unknown kind; {_allowed()}")
-    near = difflib.get_close_matches(source, BUILT_IN, n=1) or _near_files(path)
+    near = difflib.get_close_matches(source, BUILT_IN_SOURCES, n=1) or _near_files(path)
     hint = f"; did you mean {near[0]!r}?" if near else ";"
     raise BadDataError(f"no data set {source!r}{hint} {_allowed()}")
 
@@ -77,7 +76,7 @@ def _near_files(path: Path) -> list[str]:
 
 
 def _allowed() -> str:
-    return f"allowed: {', '.join(BUILT_IN)}, an .npz file, or a folder with one sub-folder of images per class"
+    return f"allowed: {', '.join(BUILT_IN_SOURCES)}, an .npz file, or a folder with one sub-folder of images per class"
 
 
 def _read_digits() -> LabelledImages:

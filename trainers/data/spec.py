@@ -4,7 +4,10 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-__all__ = ["DataSpec"]
+__all__ = ["BUILT_IN_SOURCES", "DataSpec"]
+
+BUILT_IN_SOURCES = ("digits",)
+"""Data that come with an installed library; every other source is a path."""
 
 
 class DataSpec(BaseModel):

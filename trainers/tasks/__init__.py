@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from search_spaces.discovery import entry_points, is_importable, module_names
+from search_spaces.discovery import entry_points, import_plugin, is_importable, module_names
 from trainers.errors import InvalidTrainerError, UnknownTrainerError
 from trainers.trainer import Trainer
 
@@ -49,7 +49,7 @@ def load_trainer(reference: str) -> Trainer:
         return _checked(points[reference].load(), reference)()
     module, colon, name = reference.partition(":")
     if colon and is_importable(module):
-        return _checked(getattr(importlib.import_module(module), name, None), reference)()
+        return _checked(getattr(import_plugin(module), name, None), reference)()
     near = difflib.get_close_matches(reference, available(), n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     raise UnknownTrainerError(f"no trainer {reference!r}; {hint}available: {', '.join(available())}, or module:Class")

@@ -57,6 +57,10 @@ class ImageClassification(Trainer):
 
         return load_images(data)
 
+    def fingerprint(self, data: "ImageData") -> str:
+        """Return the digest of all images, labels and splits."""
+        return data.fingerprint
+
     def fit(self, task: TrainTask, data: "ImageData", ranks: "Ranks", reporter: Reporter) -> TrialResult:
         """Train one configuration.
 

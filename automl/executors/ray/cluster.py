@@ -5,14 +5,16 @@ import math
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import psutil
 import ray
 
+import automl
 from automl.errors import AutomlError
 from automl.executors.ray.guard import Guard
 
-__all__ = ["Cluster", "ClusterError", "Node", "slots_for"]
+__all__ = ["Cluster", "ClusterError", "Node", "cpus_per_rank", "slots_for"]
 
 PROBE_TIMEOUT_S = 5.0
 """How long a cluster's head may take to accept a connection."""
@@ -46,6 +48,7 @@ class Cluster:
         Raises:
             ClusterError: the cluster does not answer, or its versions do not fit.
         """
+        _check_working_folder()
         self._is_ours = not ray.is_initialized()
         self._guard: Guard | None = None
         if not self._is_ours:
@@ -98,6 +101,28 @@ def slots_for(nodes: Sequence[Node], ranks: int, gpus: int) -> int:
             )
         return slots
     return max(1, sum(math.floor(node.cpus / ranks) for node in nodes))
+
+
+def cpus_per_rank(nodes: Sequence[Node], slots: int, ranks: int) -> float:
+    """The largest equal share of CPUs with which `slots` trials fit the machines at once, each on one machine.
+
+    Returns:
+        Whole CPUs, or, where ranks share one, a fraction of four decimals, as Ray counts.
+    """
+    shares = {node.cpus / (trials * ranks) for node in nodes if node.cpus > 0 for trials in range(1, slots + 1)}
+    fitting = (share for share in shares if sum(int(node.cpus / (share * ranks) + 1e-9) for node in nodes) >= slots)
+    share = max(fitting, default=1.0)
+    return float(math.floor(share + 1e-9)) if share >= 1 else math.floor(share * 10_000) / 10_000
+
+
+def _check_working_folder() -> None:
+    """Refuse a folder whose own package `automl` Ray's workers would import instead of ours."""
+    foreign = Path.cwd() / "automl"
+    if foreign.is_dir() and foreign != Path(automl.__file__).parent and next(foreign.glob("*.py"), None):
+        raise ClusterError(
+            f"the working folder has a package of its own, {foreign}, which Ray's workers would take for ours; "
+            "run from another folder, or rename it"
+        )
 
 
 def _probe(address: str) -> None:

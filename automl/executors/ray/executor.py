@@ -1,14 +1,13 @@
 """Runs trials on Ray: warm worker groups, reports streamed up, one decision down."""
 
 import itertools
-import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
 import ray
 
 from automl.executors.base import Event, Executor, Job
-from automl.executors.ray.cluster import Cluster, ClusterError, slots_for
+from automl.executors.ray.cluster import Cluster, ClusterError, cpus_per_rank, slots_for
 from automl.executors.ray.group import GroupShape, WorkerGroup
 from automl.worker import Task
 from trainers.reporting import Decision
@@ -56,12 +55,12 @@ class RayExecutor(Executor):
             self.slots = fitting if concurrency == "auto" else concurrency
             if gpus_per_trial and self.slots > fitting:
                 raise ClusterError(
-                    f"--concurrency {self.slots} with {gpus_per_trial} GPUs a trial needs {self.slots * gpus_per_trial} "
-                    f"GPUs; this cluster holds {fitting} such trials at once"
+                    f"--concurrency {self.slots} with {gpus_per_trial} GPUs a trial needs "
+                    f"{self.slots * gpus_per_trial} GPUs; this cluster holds {fitting} such trials at once"
                 )
             self._shape = GroupShape(
                 ranks=ranks,
-                cpus_per_rank=_cpus_per_rank(sum(node.cpus for node in nodes), self.slots * ranks),
+                cpus_per_rank=cpus_per_rank(nodes, self.slots, ranks),
                 gpus_per_rank=1 if gpus_per_trial else 0,
                 timeout_s=collective_timeout_s,
             )
@@ -96,17 +95,21 @@ class RayExecutor(Executor):
             group = pending[reference]
             if group.job is not None:  # else: ended by an earlier message of this round
                 events.append(group.receive(reference))
-        events += [group.overdue() for group in self._groups]
+        for group in self._groups:
+            group.warn_when_waiting()
+            events.append(group.overdue())
         self._groups = [group for group in self._groups if group.is_usable]
         return [event for event in events if event is not None]
 
     def decide(self, job: Job, decision: Decision) -> None:
-        """Send the decision to rank 0."""
-        self._group_of(job).decide(decision)
+        """Send the decision to rank 0; nobody waits for it when the job has failed since its report."""
+        group = self._group_of(job)
+        if group is not None:
+            group.decide(decision)
 
     def cancel(self, job: Job) -> None:
         """End the processes of the job's group; a later job gets a new one."""
-        group = next((group for group in self._groups if group.job == job), None)
+        group = self._group_of(job)
         if group is not None:
             group.close()
             self._groups.remove(group)
@@ -121,11 +124,5 @@ class RayExecutor(Executor):
         self._groups.clear()
         self._cluster.close()
 
-    def _group_of(self, job: Job) -> WorkerGroup:
-        return next(group for group in self._groups if group.job == job)
-
-
-def _cpus_per_rank(cpus: float, ranks: int) -> float:
-    """An equal share of the CPUs: whole ones, or a fraction (four decimals, as Ray counts) where ranks share one."""
-    share = cpus / ranks
-    return float(math.floor(share)) if share >= 1 else math.floor(share * 10_000) / 10_000
+    def _group_of(self, job: Job) -> WorkerGroup | None:
+        return next((group for group in self._groups if group.job == job), None)

@@ -1,24 +1,33 @@
 """A worker group: the ranks of one trial after the other, in one placement group, kept warm."""
 
+import logging
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import ray
-from ray.exceptions import RayActorError, RayError
+from ray.exceptions import OutOfMemoryError, RayActorError, RayError
 from ray.util.placement_group import placement_group, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from automl.executors.base import Event, Failed, Finished, Job, Reported
+from automl.executors.ray.cluster import ClusterError
 from automl.executors.ray.rank import Rank
-from automl.worker import Failure, Outcome
+from automl.worker import Failure, Outcome, describe_failure
 from trainers.reporting import Decision
 
 __all__ = ["GroupShape", "WorkerGroup"]
 
+_log = logging.getLogger(__name__)
+
 PEER_GRACE_S = 2.0
 """How long the ranks of a failed trial are given to tell their own side before the group is ended."""
+WAITS_S, WAITS_AGAIN_S = 20.0, 300.0
+"""How long a group may wait for its place before that is said, and before it is said again."""
+_ENDED_FOR_MEMORY = ("NODE_OUT_OF_MEMORY", "running low on memory")
+_LONGEST_MESSAGE = 400
 KEEPS_THE_GROUP = frozenset({"non_finite", "bad_data"})
 """Causes that all ranks find together, so that none of them hangs in a collective operation afterwards."""
 
@@ -70,6 +79,9 @@ class WorkerGroup:
         address = self._ranks[0].open_store.remote(shape.ranks) if shape.ranks > 1 else None
         for index, rank in enumerate(self._ranks):
             rank.join.remote(index, shape.ranks, address, shape.timeout_s, shape.gpus_per_rank > 0)
+        self._is_placed = False
+        self._warn_at = time.monotonic() + WAITS_S
+        self._needs = (shape.cpus_per_rank, shape.gpus_per_rank)
         self.is_usable = True
         self.job: Job | None = None
         self._running: dict[Any, int] = {}
@@ -102,8 +114,24 @@ class WorkerGroup:
         try:
             self._outcomes[rank] = ray.get(reference)
         except RayError as error:
-            self._outcomes[rank] = _lost(error, rank)
+            _raise_when_it_never_started(error)
+            self._outcomes[rank] = _gone(error, rank)
+        except Exception as error:  # a person's own result may raise anything when it is read
+            self._outcomes[rank] = describe_failure(error, rank)
         return self._end()
+
+    def warn_when_waiting(self) -> None:
+        """Say when the group has no place yet: the cluster is full of other work, or has lost a machine."""
+        if self._is_placed or time.monotonic() < self._warn_at:
+            return
+        self._is_placed = self._placement.wait(0)
+        if not self._is_placed:
+            free = ray.available_resources()  # type: ignore[no-untyped-call]  # Ray's own
+            _log.warning(
+                "a trial waits for a machine with room for %d times %g CPUs and %d GPUs; free on all: %g and %g",
+                len(self._ranks), *self._needs, free.get("CPU", 0.0), free.get("GPU", 0.0),
+            )  # fmt: skip
+        self._warn_at = time.monotonic() + WAITS_AGAIN_S
 
     def overdue(self) -> Event | None:
         """The failure of a job whose other ranks have not answered within the grace time."""
@@ -125,6 +153,9 @@ class WorkerGroup:
             report = ray.get(reference)
         except RayActorError:
             return None  # the rank's own reference tells why
+        except Exception as error:  # a person's own report may raise anything when it is read
+            self._outcomes[0] = describe_failure(error, rank=0)
+            return self._fail(job)
         return None if report is None else Reported(job=job, report=report)
 
     def _end(self) -> Event | None:
@@ -160,11 +191,19 @@ def _of_rank_0(outcomes: dict[int, Outcome | Failure]) -> Outcome:
     return outcome
 
 
-def _lost(error: RayError, rank: int) -> Failure:
-    """A rank whose process or machine is gone."""
-    return Failure(
-        cause="lost",
-        error=type(error).__name__,
-        message=" ".join(str(error).split())[:500],
-        rank=rank,
-    )
+def _raise_when_it_never_started(error: RayError) -> None:
+    """A worker that cannot even be made is no fault of a trial: every trial would meet the same."""
+    if isinstance(error, RayActorError) and "creation task" in str(error):
+        raise ClusterError(f"the workers cannot be started: {_in_a_line(error)}") from error
+
+
+def _gone(error: RayError, rank: int) -> Failure:
+    """A rank whose process or machine is gone; Ray says so when it has ended it for want of memory."""
+    is_oom = isinstance(error, OutOfMemoryError) or any(sign in str(error) for sign in _ENDED_FOR_MEMORY)
+    return Failure(cause="oom" if is_oom else "lost", error=type(error).__name__, message=_in_a_line(error), rank=rank)
+
+
+def _in_a_line(error: RayError) -> str:
+    """Ray's explanation without colours and line breaks, as much of it as helps."""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+    return " ".join(text.split())[:_LONGEST_MESSAGE]

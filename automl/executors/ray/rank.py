@@ -60,10 +60,16 @@ class Rank:
 
     def open_store(self, world_size: int) -> tuple[str, int]:
         """Open the rendezvous of the group on a port that the system chooses; return its host and port."""
-        from torch._C._distributed_c10d import TCPStore
+        from automl.worker import describe_failure
 
         host = str(ray.util.get_node_ip_address())  # type: ignore[no-untyped-call]  # Ray's own
-        self._store = TCPStore(host, 0, world_size, is_master=True, wait_for_workers=False)
+        try:
+            from torch._C._distributed_c10d import TCPStore
+
+            self._store = TCPStore(host, 0, world_size, is_master=True, wait_for_workers=False)
+        except Exception as error:
+            self._setup_failure = describe_failure(error, rank=0)
+            return host, 0  # nobody listens there: the other ranks fail, too
         return host, self._store.port
 
     def join(
@@ -75,6 +81,8 @@ class Rank:
         """
         from automl.worker import describe_failure
 
+        if self._setup_failure is not None:
+            return
         try:
             import torch
             from torch._C._distributed_c10d import TCPStore

@@ -21,9 +21,9 @@ SEARCH_FLAGS = (
 )  # fmt: skip
 RESUME_FLAGS = (
     "--quiet",
-    "--storage", "--artifacts", "--trials", "--timeout", "--target-value", "--sampler", "--pruner", "--concurrency",
-    "--procs-per-trial", "--gpus-per-trial", "--precision", "--executor", "--ray-address", "--max-retries",
-    "--max-failures",
+    "--data", "--storage", "--artifacts", "--trials", "--timeout", "--target-value", "--sampler", "--pruner",
+    "--concurrency", "--procs-per-trial", "--gpus-per-trial", "--precision", "--executor", "--ray-address",
+    "--max-retries", "--max-failures",
 )  # fmt: skip
 NOT_FIELDS = {"--config", "--quiet"}
 HEAVY = {"torch", "ray", "optuna", "sqlalchemy", "pandas", "plotly", "sklearn", "scipy", "numpy"}

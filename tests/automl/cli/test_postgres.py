@@ -62,7 +62,8 @@ def test_password_that_fits_is_used_and_never_written_down(shell: Shell, guarded
     files = [path for path in shell.folder.rglob("*") if path.is_file()]
     assert files
     assert not [path for path in files if PASSWORD.encode() in path.read_bytes()]
-    assert not Path(shell.environment["XDG_STATE_HOME"]).exists()
+    remembered = Path(shell.environment["XDG_STATE_HOME"], "automl", "recent-studies.json")
+    assert PASSWORD not in remembered.read_text()
     with psycopg.connect(with_password(guarded_server, PASSWORD)) as connection:
         stored = connection.execute("SELECT specification FROM automl_studies").fetchall()
     assert stored and PASSWORD not in str(stored)

@@ -1,6 +1,7 @@
 """`automl search` and `automl resume` in one process: what they say, what they leave, and how they end."""
 
 import fcntl
+import json
 import os
 import pty
 import re
@@ -120,17 +121,22 @@ def test_search_whose_trials_keep_failing_ends_with_1_and_the_cause(shell: Shell
     ended = shell.search_toy("--study", "moody", "--max-failures", 2, space="tests.helpers.moody_toy")
     assert ended.code == 1, ended
     last = ended.err[ended.err.index("\nautoml: ") :]
-    assert "the last 2 trials failed" in last
+    assert "the last 2 trials failed (--max-failures 2)" in last
     assert "divides by zero" in last
-    assert "automl show 'moody' 1" in last
+    assert "automl show moody" in last
+    assert "no completed trial; failures: 2 user_error" in ended.out
+    assert "report: " in ended.out
     assert "Traceback" not in ended.err
     assert sum(trial.state is TrialState.FAILED for trial in study.trials()) == 2
 
 
-def test_search_remembers_no_address_of_a_server(shell: Shell) -> None:
+def test_search_remembers_where_the_study_and_its_artifacts_lie(shell: Shell) -> None:
     shell.search_toy("--trials", 1)
-    remembered = Path(shell.environment["XDG_STATE_HOME"], "automl", "recent-storages")
-    assert remembered.read_text() == f"{shell.folder}/automl-runs/studies.db\n"
+    remembered = Path(shell.environment["XDG_STATE_HOME"], "automl", "recent-studies.json")
+    folder = f"{shell.folder}/automl-runs"
+    assert json.loads(remembered.read_text()) == [
+        {"name": "toy-digits", "storage": f"sqlite:///{folder}/studies.db", "artifacts": f"{folder}/artifacts"}
+    ]
 
 
 def test_search_without_a_home_that_can_be_written_works(shell: Shell) -> None:
@@ -219,4 +225,4 @@ def read_to_end(terminal: int) -> str:
         if not part:
             break
         parts.append(part)
-    return b"".join(parts).decode()
+    return b"".join(parts).decode(errors="replace")  # Ctrl-C empties the terminal in the middle of a character

@@ -13,7 +13,7 @@ import ray
 from ray.util.placement_group import placement_group_table
 
 from automl.executors.base import Failed, Finished, Reported
-from automl.executors.ray.cluster import ClusterError, Node, slots_for
+from automl.executors.ray.cluster import ClusterError, Node, cpus_per_rank, slots_for
 from automl.executors.ray.executor import RayExecutor
 from tests.contracts.executor_contract import ExecutorContract, end_of, epochs, run_to_end, toy_task
 from trainers.reporting import Decision
@@ -113,6 +113,17 @@ def test_slots_are_counted_machine_by_machine() -> None:
     assert slots_for([Node(cpus=1, gpus=0)], ranks=4, gpus=0) == 1
     with pytest.raises(ClusterError, match="8 GPUs on one machine, and the largest machine has 4"):
         slots_for(two, ranks=8, gpus=8)
+
+
+@pytest.mark.parametrize(
+    "cpus, slots, ranks, share",
+    [
+        ((2, 2), 1, 1, 2.0), ((2, 2), 2, 1, 2.0), ((2, 2), 1, 2, 1.0), ((2, 10), 2, 1, 5.0), ((4, 4, 4), 2, 3, 1.0),
+        ((2,), 1, 4, 0.5), ((2,), 3, 1, 0.6666), ((8,), 1, 3, 2.0), ((16,), 4, 2, 2.0),
+    ],
+)  # fmt: skip
+def test_cpus_of_a_rank_fit_one_machine(cpus: tuple[int, ...], slots: int, ranks: int, share: float) -> None:
+    assert cpus_per_rank([Node(cpus=count, gpus=0) for count in cpus], slots, ranks) == share
 
 
 def test_ray_dead_address_is_refused_soon_with_advice() -> None:

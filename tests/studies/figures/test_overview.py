@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from studies.figures.overview import best_epoch, overview_of
+from studies.figures.overview import overview_of
 from studies.figures.snapshot import StudySnapshot, snapshot_of
 from studies.figures.words import counted, listed, seconds_in_words
 from studies.trial import TrialState
@@ -42,13 +42,6 @@ def test_test_score_of_a_former_best_trial_is_not_shown() -> None:
 def test_json_of_an_odd_study_is_strict(study: StudySnapshot) -> None:
     text = json.dumps(overview_of(study).to_json(), allow_nan=False)
     assert json.loads(text)["study"] == "odd"
-
-
-def test_best_epoch_is_the_first_with_the_best_finite_report() -> None:
-    reports = {1: 0.3, 2: 0.1, 3: 0.1, 4: float("nan"), 5: float("-inf")}
-    assert best_epoch(trial(0, value=0.1, reports=reports), "minimize") == 2
-    assert best_epoch(trial(0, value=0.1, reports=reports), "maximize") == 1
-    assert best_epoch(trial(0, value=0.1), "maximize") is None
 
 
 @pytest.mark.parametrize(

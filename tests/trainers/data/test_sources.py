@@ -225,6 +225,18 @@ def test_folder_splits_of_the_data_are_kept(tmp_path: Path) -> None:
     assert data.class_names == ("one", "two")
 
 
+@pytest.mark.parametrize("names", [("val", "valid"), ("valid", "validation")])
+def test_folder_with_two_folders_for_one_split_is_refused_with_both_names(
+    tmp_path: Path, names: tuple[str, str]
+) -> None:
+    for split in ("train", *names):
+        write_folder(tmp_path / split, {"a": Image.new("L", (4, 4), 9)})
+    spec = DataSpec(source=str(tmp_path))
+    for read in (check_image_source, load_images):
+        with pytest.raises(BadDataError, match=f"{names[0]} and {names[1]} are all validation; keep one folder"):
+            read(spec)
+
+
 def test_folder_broken_pictures_are_refused_together_by_name(tmp_path: Path) -> None:
     spec = write_folder(tmp_path, {"a": Image.new("RGB", (40, 40), (1, 2, 3))}, ".jpg")
     whole = (tmp_path / "one" / "a-0.jpg").read_bytes()

@@ -1,0 +1,37 @@
+"""From a configuration to a task for the workers."""
+
+from automl.artifacts import Artifacts
+from automl.randomness import training_seed
+from automl.spec import SearchSpec
+from search_spaces.configuration import Configuration
+from studies.trial import CheckpointRecord, Lease
+from trainers.config import TrainConfig, TrainTask
+
+__all__ = ["train_task"]
+
+
+def train_task(
+    spec: SearchSpec,
+    artifacts: Artifacts,
+    lease: Lease,
+    configuration: Configuration,
+    checkpoint: CheckpointRecord | None,
+) -> TrainTask:
+    """The task that trains one attempt of a trial; its seed depends on the study's seed and its number alone."""
+    chosen = {name: configuration[name] for name in spec.search_space.names("training")}
+    fixed = {
+        "epochs": spec.epochs,
+        "metric": spec.metric,
+        "direction": spec.objective_direction,
+        "precision": spec.precision,
+        "seed": training_seed(spec.seed, lease.number),
+    }
+    return TrainTask(
+        space=spec.space,
+        configuration=dict(configuration),
+        data=spec.data,
+        training=TrainConfig.model_validate({**chosen, **fixed}),
+        artifacts_root=str(artifacts.root),
+        checkpoint_dir=artifacts.checkpoint_dir(lease.number, lease.attempt),
+        resume_from=None if checkpoint is None else checkpoint.path,
+    )

@@ -1,0 +1,76 @@
+"""How a SQLite file is opened: to read and write it, or, where this process may not write, only to read it.
+
+A reader without the right to write must leave nothing beside the file: a log or an index that belongs to him would lock
+out the owner of the database.
+"""
+
+import os
+import sqlite3
+from pathlib import Path
+from urllib.parse import quote
+
+from sqlalchemy import Engine, event
+from sqlalchemy.pool import ConnectionPoolEntry
+
+__all__ = ["forget_still_pictures", "open_sqlite_file"]
+
+_EFFECTIVE = os.access in os.supports_effective_ids
+
+
+class _StillPicture(sqlite3.Connection):
+    """A connection that takes the file for one that nobody changes."""
+
+
+def open_sqlite_file(file: Path, busy_timeout_s: float) -> sqlite3.Connection:
+    """Connect to a file, which comes into being when it is missing.
+
+    Where this process may not write the file or its folder it is opened to be read: with its log when there is one,
+    otherwise as a still picture, which needs no file beside it. Writing then fails with "readonly database".
+
+    Args:
+        file: absolute path.
+        busy_timeout_s: how long a statement waits for a lock.
+
+    Returns:
+        A connection that a pool may hand from thread to thread.
+
+    Raises:
+        sqlite3.Error: the file cannot be opened.
+    """
+    options, factory = _options(file)
+    return sqlite3.connect(
+        f"file:{quote(os.fsencode(file))}{options}",
+        uri=True,
+        timeout=busy_timeout_s,
+        check_same_thread=False,
+        factory=factory,
+    )
+
+
+def forget_still_pictures(engine: Engine) -> None:
+    """Let no pool keep a still picture beyond its transaction: the file's owner may write again at any time."""
+
+    def checkin(connection: object, entry: ConnectionPoolEntry) -> None:
+        if isinstance(connection, _StillPicture):
+            entry.invalidate()
+
+    event.listen(engine, "checkin", checkin)
+
+
+def _options(file: Path) -> tuple[str, type[sqlite3.Connection]]:
+    if not file.exists() or (_may_write(file) and _may_write(file.parent)):
+        return "", sqlite3.Connection
+    if _size(file.with_name(f"{file.name}-wal")) > 0:
+        return "?mode=ro", sqlite3.Connection
+    return "?mode=ro&immutable=1", _StillPicture
+
+
+def _may_write(path: Path) -> bool:
+    return os.access(path, os.W_OK, effective_ids=_EFFECTIVE)
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:
+        return 0
