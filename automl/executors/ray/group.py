@@ -9,7 +9,7 @@ from typing import Any
 
 import ray
 from ray.exceptions import OutOfMemoryError, RayActorError, RayError
-from ray.util.placement_group import placement_group, remove_placement_group
+from ray.util.placement_group import placement_group, placement_group_table, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from automl.executors.base import Event, Failed, Finished, Job, Reported
@@ -124,7 +124,7 @@ class WorkerGroup:
         """Say when the group has no place yet: the cluster is full of other work, or has lost a machine."""
         if self._is_placed or time.monotonic() < self._warn_at:
             return
-        self._is_placed = self._placement.wait(0)
+        self._is_placed = placement_group_table(self._placement)["state"] == "CREATED"
         if not self._is_placed:
             free = ray.available_resources()  # type: ignore[no-untyped-call]  # Ray's own
             _log.warning(

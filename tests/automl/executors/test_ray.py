@@ -13,6 +13,7 @@ import ray
 from ray.util.placement_group import placement_group_table
 
 from automl.executors.base import Failed, Finished, Reported
+from automl.executors.ray import group
 from automl.executors.ray.cluster import ClusterError, Node, cpus_per_rank, slots_for
 from automl.executors.ray.executor import RayExecutor
 from tests.contracts.executor_contract import ExecutorContract, end_of, epochs, run_to_end, toy_task
@@ -104,6 +105,31 @@ def test_ray_closed_executor_leaves_no_process_and_no_reservation(ray_cluster: N
     _, alive = psutil.wait_procs([psutil.Process(p) for p in pids if psutil.pid_exists(p)], timeout=10)
     assert not alive
     assert [info["state"] for info in placement_group_table().values() if info["state"] != "REMOVED"] == []
+
+
+def test_ray_group_without_a_place_says_what_it_waits_for(
+    ray_cluster: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(group, "WAITS_S", 0.0)
+    shape = group.GroupShape(ranks=2, cpus_per_rank=64.0, gpus_per_rank=0, timeout_s=60.0)
+    waiting = group.WorkerGroup(shape, TOY, ray.put("digits"))
+    waiting.warn_when_waiting()
+    waiting.warn_when_waiting()
+    waiting.close()
+    assert [record.getMessage().partition(";")[0] for record in caplog.records] == [
+        "a trial waits for a machine with room for 2 times 64 CPUs and 0 GPUs"
+    ]
+
+
+def test_ray_group_with_a_place_says_nothing(
+    ray_cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with executor_with(1) as executor:
+        run_to_end(executor, executor.submit(toy_task(tmp_path)))
+        for placed in executor._groups:
+            monkeypatch.setattr(placed, "_warn_at", 0.0)
+        run_to_end(executor, executor.submit(toy_task(tmp_path)))
+    assert not caplog.records
 
 
 def test_slots_are_counted_machine_by_machine() -> None:
