@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from studies.ranking import best_of
 from studies.trial import CheckpointRecord, Lease, Trial, TrialState
 
 if TYPE_CHECKING:
@@ -144,11 +145,14 @@ class CheckpointLedger:
             trial: as it stands now.
             keep_best: the weights of how many of the study's best trials are kept.
         """
-        best = {best.id for best in self._study.best_trials(keep_best)}
+        # One snapshot decides who is the best and who was beaten: a trial of another process that ends meanwhile, and
+        # beats them all, is in neither. Who is beaten once never becomes the best again.
+        trials = self._study.trials()
+        best = {best.id for best in best_of(trials, self._study.direction, keep_best)}
         self._trim_one(trial, is_among_best=trial.id in best)
         if trial.id in best:
             holders = self._study.trials_with_checkpoints() - best
-            for beaten in self._study.trials():
+            for beaten in trials:
                 if beaten.state.is_ended and beaten.id in holders:
                     self._trim_one(beaten, is_among_best=False)
 

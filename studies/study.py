@@ -11,6 +11,7 @@ from studies import attempts, births, ledger_rows, study_rows
 from studies.json_text import to_json
 from studies.names import Direction, check_keys
 from studies.parameters import StoredParameter, check_compatible, stored_parameters
+from studies.ranking import best_of
 from studies.snapshot import Snapshot
 from studies.study_rows import StudyRow
 from studies.summaries import count_states
@@ -103,22 +104,8 @@ class Study:
         return best[k - 1] if len(best) == k else None
 
     def best_trials(self, k: int) -> tuple[Trial, ...]:
-        """The `k` best COMPLETE trials with a finite value, best first; of equal ones the older first.
-
-        A pruned trial is never among them: the value that Optuna stores for it is that of an unfinished training.
-
-        Raises:
-            ValueError: `k` is less than 1.
-        """
-        if k < 1:
-            raise ValueError(f"k={k} is not a number of trials; give 1 or more")
-        sign = -1.0 if self.direction == "maximize" else 1.0
-        ranked = sorted(
-            (sign * trial.value, trial.number, trial)
-            for trial in self.trials([TrialState.COMPLETE])
-            if trial.value is not None and math.isfinite(trial.value)
-        )
-        return tuple(trial for _, _, trial in ranked[:k])
+        """The `k` best COMPLETE trials, best first; see `ranking.best_of`."""
+        return best_of(self.trials(), self.direction, k)
 
     def counts(self) -> Mapping[TrialState, int]:
         """Count the trials in every state, without reading them."""

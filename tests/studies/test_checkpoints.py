@@ -244,6 +244,27 @@ def test_trim_leaves_the_weights_of_the_winner_alone(study: Study, root: Path) -
     assert ledger.best(winner) is None
 
 
+def test_trim_spares_a_better_trial_of_another_process_that_ends_meanwhile(
+    study: Study, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs = begin(study), begin(study)
+    report(study, root, ours, 1, 0.5)
+    kept = report(study, root, theirs, 1, 0.9)
+    study.tell(ours, TrialState.COMPLETE, value=0.5)
+    read_holders = study.trials_with_checkpoints
+
+    def read_after_their_end() -> set[int] | frozenset[int]:
+        study.tell(theirs, TrialState.COMPLETE, value=0.9)
+        return read_holders()
+
+    monkeypatch.setattr(study, "trials_with_checkpoints", read_after_their_end)
+    CheckpointLedger(study, root).trim(study.trials()[0])
+    monkeypatch.undo()
+    assert kept.is_file()
+    CheckpointLedger(study, root).trim(study.trials()[1])
+    assert [path for path in root.rglob("*.pt")] == [kept]
+
+
 def test_remove_of_a_file_that_is_gone_is_no_error(study: Study, root: Path) -> None:
     lease = begin(study)
     report(study, root, lease, 1, 0.5).unlink()
