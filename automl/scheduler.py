@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TypeAlias
 
 from automl.pruners.base import Pruner
@@ -162,9 +163,4 @@ class Scheduler:
 
 
 def _refusals_at_the_end(trials: Sequence[Trial]) -> int:
-    count = 0
-    for trial in reversed(trials):
-        if trial.state is not TrialState.INFEASIBLE:
-            break
-        count += 1
-    return count
+    return sum(1 for _ in takewhile(lambda trial: trial.state is TrialState.INFEASIBLE, reversed(trials)))

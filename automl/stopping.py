@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from automl.objective import to_loss
 from studies.trial import Trial, TrialState
@@ -47,9 +48,4 @@ def failures_in_a_row(trials: Sequence[Trial]) -> int:
     """How many of the trials that ended last have FAILED, without one that did not."""
     ended = [t for t in trials if t.state in (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAILED)]
     ended.sort(key=lambda trial: (trial.ended_at is not None and trial.ended_at.timestamp(), trial.number))
-    count = 0
-    for trial in reversed(ended):
-        if trial.state is not TrialState.FAILED:
-            break
-        count += 1
-    return count
+    return sum(1 for _ in takewhile(lambda trial: trial.state is TrialState.FAILED, reversed(ended)))

@@ -6,6 +6,7 @@ and a resume goes on with it; hyperparameters evolve together with the architect
 """
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from automl.objective import loss_of, observed_value
@@ -71,8 +72,8 @@ class EvolutionSampler(Sampler):
 
     def _population(self, space: SearchSpace, trials: Sequence[Trial]) -> Sequence[Trial]:
         """The youngest trials with a value, oldest first; those of another version of the space stay out."""
-        valued = [trial for trial in trials if observed_value(trial) is not None and _fits(space, trial)]
-        return valued[-self.population_size :]
+        valued = (trial for trial in reversed(trials) if observed_value(trial) is not None and _fits(space, trial))
+        return list(islice(valued, self.population_size))[::-1]  # looks no further back than it must
 
     def _mutable_names(self, space: SearchSpace, rng: "Generator") -> Sequence[str]:
         architecture = space.names("architecture")

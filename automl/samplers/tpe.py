@@ -5,9 +5,7 @@ liar as in Optuna 5. The database is never asked: the snapshot becomes an in-mem
 a suggestion has no SQL in it.
 """
 
-import logging
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import optuna
@@ -18,6 +16,7 @@ from optuna.trial import TrialState as OptunaState
 from automl.samplers.base import Sampler
 from search_spaces.configuration import Configuration
 from search_spaces.space import SearchSpace
+from studies.optuna_chatter import without_chatter
 from studies.trial import Trial, TrialState
 from trainers.config import Direction
 
@@ -58,24 +57,12 @@ class TpeSampler(Sampler):
         distributions = space.distributions()
         sampler = optuna.samplers.TPESampler(seed=int(rng.integers(2**31)), n_startup_trials=self.startup_trials)
         storage = optuna.storages.InMemoryStorage()
-        with _quiet(storage):
+        with without_chatter():
             study_id = storage.create_new_study([_optuna_direction(self.direction)], "snapshot")
         for frozen in _frozen_trials(trials, distributions):
             storage.create_new_trial(study_id, template_trial=frozen)
         study = optuna.load_study(study_name="snapshot", storage=storage, sampler=sampler)
         return space.validate(study.ask(dict(distributions)).params)
-
-
-@contextmanager
-def _quiet(storage: optuna.storages.InMemoryStorage) -> Iterator[None]:
-    """Keep Optuna from announcing a new study for every suggestion."""
-    logger = logging.getLogger(type(storage).__module__)
-    level = logger.level
-    logger.setLevel(logging.WARNING)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
 
 
 def _optuna_direction(direction: Direction) -> optuna.study.StudyDirection:

@@ -1,9 +1,7 @@
 """A snapshot as Optuna's own plots want it: an in-memory `optuna.Study` with the same trial numbers."""
 
-import logging
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from functools import lru_cache
 from statistics import median
@@ -19,6 +17,7 @@ from optuna.distributions import (
 from optuna.trial import FrozenTrial
 
 from studies.figures.snapshot import StudySnapshot
+from studies.optuna_chatter import without_chatter
 from studies.trial import JsonScalar, Trial, TrialState
 
 __all__ = ["label", "merged_distributions", "optuna_study"]
@@ -59,7 +58,7 @@ def optuna_study(
         _frozen(wanted[number], distributions) if number in wanted else _placeholder(number)
         for number in range(max(wanted, default=-1) + 1)
     ]
-    with _without_chatter():
+    with without_chatter():
         study = optuna.create_study(study_name=label(snapshot.name), direction=snapshot.direction)
         study.add_trials(frozen)
     return study
@@ -191,15 +190,3 @@ def _finite(value: JsonScalar) -> bool:
 
 def _local(moment: datetime | None) -> datetime:
     return _UNKNOWN if moment is None else moment.astimezone().replace(tzinfo=None)
-
-
-@contextmanager
-def _without_chatter() -> Iterator[None]:
-    """Keep Optuna from announcing the copy as a new study; nothing else is logged while it is made."""
-    logger = logging.getLogger("optuna.storages")
-    level = logger.level
-    logger.setLevel(logging.WARNING)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
