@@ -1,7 +1,7 @@
 """What to do next: the sampler's and the pruner's answers as values, without a database, a clock or a process."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TypeAlias
 
@@ -94,6 +94,7 @@ class Scheduler:
     pruner: Pruner
     budget: int
     seed: int
+    _keys: dict[int, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def next_action(self, trials: Sequence[Trial], claimable: Sequence[Trial]) -> Action:
         """Choose the next thing to do for one free slot.
@@ -140,7 +141,7 @@ class Scheduler:
         return StartQueued(trial=queued, configuration=configuration)
 
     def _propose(self, trials: Sequence[Trial]) -> Action:
-        known = {self.space.key(Configuration(t.configuration)) for t in trials if self._is_of_this_space(t)}
+        known = {self._key_of(trial) for trial in trials if self._is_of_this_space(trial)}
         size = self.space.size()
         if size is not None and len(known) >= size:
             running = any(trial.state is TrialState.RUNNING for trial in trials)
@@ -157,6 +158,12 @@ class Scheduler:
         if reason is not None:
             return Refuse(number=number, configuration=configuration, reason=reason)
         return Start(number=number, configuration=configuration)
+
+    def _key_of(self, trial: Trial) -> str:
+        """The key of a trial's configuration, which never changes: it is worked out once for all proposals."""
+        if trial.id not in self._keys:
+            self._keys[trial.id] = self.space.key(trial.configuration)
+        return self._keys[trial.id]
 
     def _is_of_this_space(self, trial: Trial) -> bool:
         return trial.configuration.keys() == self.space.parameters.keys()
