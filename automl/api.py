@@ -1,6 +1,6 @@
 """The Python API: search, resume, open a study."""
 
-from automl.continuation import FIXED, moved_data
+from automl.continuation import FIXED, moved_data, stored_fields
 from automl.errors import InvalidSpecError
 from automl.lookup import find_study
 from automl.observer import Observer
@@ -45,7 +45,7 @@ def resume(study: str, *, observer: Observer | None = None, **changes: object) -
     """
     given = changes.get("storage")
     found = find_study(study, None if given is None else str(given))
-    stored = found.study.specification
+    stored = stored_fields(found.study)
     if "space" not in stored:
         raise InvalidSpecError(
             [f"study '{study}' was not made by automl; go on with it by `automl search --space ... --study {study}`"],
@@ -53,9 +53,9 @@ def resume(study: str, *, observer: Observer | None = None, **changes: object) -
         )
     if "data" in changes:
         changes["data"] = moved_data(stored, changes["data"])
-    stored_fields = {name: stored[name] for name in (*FIXED, "data") if name in stored}
+    shared = {name: stored[name] for name in (*FIXED, "data") if name in stored}
     explicit = {**changes, "study": study, "storage": found.storage}
-    spec = SearchSpec.from_mapping({**stored_fields, **explicit}, f"study '{study}' with the changes")
+    spec = SearchSpec.from_mapping({**shared, **explicit}, f"study '{study}' with the changes")
     return run(spec, explicit, observer or Observer())
 
 

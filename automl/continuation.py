@@ -1,32 +1,71 @@
 """What may change when a study goes on, and what makes its trials incomparable."""
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Mapping, Sequence
 
 from automl.errors import InvalidSpecError
 from automl.spec import SearchSpec
+from search_spaces import catalog
+from search_spaces.discovery import PluginImportError
+from search_spaces.errors import InvalidSpaceError, SpaceNameClashError, UnknownSearchSpaceError
+from search_spaces.space import SearchSpace
+from search_spaces.versions import SpaceHistory
+from studies.standing import Limits
 from studies.study import Study
+from studies.trial import Trial, TrialState
 
-__all__ = ["FIXED", "check_same_data", "continued", "moved_data", "stored_form"]
+__all__ = [
+    "FIXED",
+    "LIMITS",
+    "check_same_data",
+    "check_space",
+    "continued",
+    "keep_space",
+    "limits_of",
+    "moved_data",
+    "present_space",
+    "space_history",
+    "stored_fields",
+    "stored_form",
+    "unfinished_trials",
+    "usable_trials",
+]
 
 FIXED = ("space", "metric", "direction", "epochs", "seed")
 """Fields that every trial of a study shares; so are the data, which are known by their fingerprint."""
-_NOT_STORED = frozenset({"storage", "artifacts", "ray_address", "study", "concurrency", "gpus_per_trial"})
+_NOT_STORED = frozenset({"storage", "artifacts", "ray_address", "study", "concurrency", "gpus_per_trial", "warm_start"})
 """Where things lie and how many fit differs from machine to machine, and a URL may hold a password."""
+LIMITS = ("trials", "timeout", "target_value")
+"""Fields that are the study's own rules: any process may change them, and all obey them at once."""
 _FINGERPRINT = "data_fingerprint"
-_OF_ONE_RUN = frozenset({"timeout"})
-"""Limits of a run rather than of the study: a resumed run starts without them."""
+
+_log = logging.getLogger(__name__)
 
 
 def stored_form(spec: SearchSpec) -> Mapping[str, object]:
-    """The specification as it is kept in the study: plain JSON, without places and secrets."""
-    return spec.model_dump(mode="json", exclude=set(_NOT_STORED))
+    """The specification as it is kept in the study: plain JSON, without places, secrets and the study's limits."""
+    return spec.model_dump(mode="json", exclude={*_NOT_STORED, *LIMITS})
+
+
+def limits_of(spec: SearchSpec) -> Limits:
+    """The rules of the whole study that a specification holds."""
+    return Limits(trials=spec.trials, timeout_s=spec.timeout, target_value=spec.target_value)
+
+
+def stored_fields(study: Study) -> Mapping[str, object]:
+    """The fields that a study has stored, its limits among them; empty for a study of other programs."""
+    specification, limits = study.specification, study.limits
+    if not specification:
+        return {}
+    known = {"trials": limits.trials, "timeout": limits.timeout_s, "target_value": limits.target_value}
+    return {**specification, **{name: value for name, value in known.items() if value is not None}}
 
 
 def continued(stored: Mapping[str, object], given: SearchSpec, explicit: Mapping[str, object]) -> SearchSpec:
     """The specification of a study that goes on: what is stored, with what was said now.
 
     Args:
-        stored: what `stored_form` gave when the study was made or last went on; empty for a study of other programs.
+        stored: what `stored_fields` gave; empty for a study of other programs.
         given: the specification made from `explicit` alone, already valid.
         explicit: the fields that were given now; all others keep their stored value.
 
@@ -42,11 +81,10 @@ def continued(stored: Mapping[str, object], given: SearchSpec, explicit: Mapping
     ]
     if problems:
         raise InvalidSpecError(problems, f"the continuation of study '{given.study}'")
-    kept = {name: value for name, value in stored.items() if name not in _OF_ONE_RUN}
     changed = {name: asked[name] for name in {*explicit, *_NOT_STORED}}
     if "data" in explicit:
         changed["data"] = moved_data(stored, explicit["data"])
-    return SearchSpec.from_mapping({**kept, **changed}, f"study '{given.study}'")
+    return SearchSpec.from_mapping({**stored, **changed}, f"study '{given.study}'")
 
 
 def moved_data(stored: Mapping[str, object], given: object) -> object:
@@ -73,6 +111,87 @@ def check_same_data(study: Study, fingerprint: str) -> None:
             ],
             f"the continuation of study '{study.name}'",
         )
+
+
+def space_history(study: Study, space: SearchSpace) -> SpaceHistory:
+    """The versions of its space that a study has stored, with the present one.
+
+    Raises:
+        InvalidSpecError: a stored version cannot be read.
+    """
+    try:
+        return SpaceHistory([SearchSpace.from_json(version) for version in study.space_versions()], space)
+    except InvalidSpaceError as error:
+        raise InvalidSpecError([f"space: {error}"], f"what study '{study.name}' has stored") from error
+
+
+def check_space(study: Study, space: SearchSpace) -> SpaceHistory:
+    """Refuse a space by which the study's trials would lose their meaning; nothing is written.
+
+    Raises:
+        InvalidSpecError: it has changed in a way that cannot be mapped; every such change is named.
+    """
+    history = space_history(study, space)
+    if history.problems:
+        raise InvalidSpecError(
+            [*history.problems, "take the change back, or give the changed space a new study (--study)"],
+            f"the changed search space of study '{study.name}'",
+        )
+    return history
+
+
+def present_space(study: Study) -> SpaceHistory:
+    """The space that the next run of a study would search, with the versions that were before.
+
+    Raises:
+        InvalidSpecError: other programs made the study, or its space is not on this machine or has changed too much.
+    """
+    name = study.specification.get("space")
+    if name is None:
+        raise InvalidSpecError(
+            [f"study '{study.name}' has no search space; search it once: automl search --space .. --study .."],
+            f"study '{study.name}'",
+        )
+    try:
+        space = catalog.load(name).SPACE
+    except (UnknownSearchSpaceError, SpaceNameClashError, InvalidSpaceError, PluginImportError) as error:
+        raise InvalidSpecError([f"space: {error}"], f"study '{study.name}'") from error
+    return check_space(study, space)
+
+
+def keep_space(study: Study, space: SearchSpace) -> SpaceHistory:
+    """Store the space in its study: as version 1 of a new study, and as the next version where it has changed.
+
+    What has changed is told in the log. It is not asked for: searches run where nobody sits.
+
+    Raises:
+        InvalidSpecError: as in `check_space`.
+    """
+    history = check_space(study, space)
+    if history.earlier and not history.changes:
+        return history
+    version = study.add_space_version(space.to_json())
+    for change in history.changes:
+        _log.warning("study=%s space has changed: %s", study.name, change)
+    if history.changes:
+        trials = study.trials()
+        fitting = usable_trials(history, trials)
+        _log.warning("study=%s space version=%d; %d of %d trials fit it", study.name, version, fitting, len(trials))
+        if unfinished := unfinished_trials(trials):
+            _log.warning(
+                "study=%s trials=%d go on with the configuration they were started with", study.name, unfinished
+            )
+    return history
+
+
+def usable_trials(history: SpaceHistory, trials: Sequence[Trial]) -> int:
+    """How many trials the present space can write, so that the samplers learn from them."""
+    return sum(history.adopt(trial.configuration) is not None for trial in trials)
+
+
+def unfinished_trials(trials: Sequence[Trial]) -> int:
+    """How many trials were started and have not ended: they go on as they were, whatever the space has become."""
+    return sum(trial.state in (TrialState.RUNNING, TrialState.PAUSED) for trial in trials)
 
 
 def _show(value: object) -> str:

@@ -7,6 +7,7 @@ __all__ = [
     "AutomlError",
     "InvalidSpecError",
     "NothingCompletedError",
+    "SearchCutOffError",
     "UnknownPluginError",
 ]
 
@@ -42,6 +43,12 @@ class UnknownPluginError(AutomlError, KeyError):
     def __str__(self) -> str:
         """Return the message without KeyError's quotes."""
         return str(self.args[0])
+
+
+class SearchCutOffError(AutomlError):
+    """The database stayed away or full while a search ran; the study goes on from what it has stored."""
+
+    exit_code = 1
 
 
 class NothingCompletedError(AutomlError):

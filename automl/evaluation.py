@@ -47,7 +47,7 @@ def measure_on_test_split(
         "configuration": dict(best.configuration),
         "data": spec.data,
         "precision": best.attributes.get("precision", spec.precision),  # the one really used
-        "artifacts_root": str(artifacts.root),
+        "artifacts_root": artifacts.root,
         "checkpoint": record.path,
     }
     job = executor.submit(EvaluateTask.model_validate(task))

@@ -3,6 +3,7 @@
 import signal
 import threading
 import time
+from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Self
 
@@ -14,13 +15,17 @@ _HANDLED = (signal.SIGINT, signal.SIGTERM)
 class Interrupt:
     """Counts the signals while it is entered; in another thread than the main one it counts nothing.
 
+    Args:
+        notify: is called at each signal; does no more than to set something.
+
     Attributes:
         count: how many came so far.
         signal: the first one, or None.
         requested_at: when the first one came, by the monotonic clock.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, notify: Callable[[], None] = lambda: None) -> None:
+        self._notify = notify
         self.count = 0
         self.signal: signal.Signals | None = None
         self.requested_at = 0.0
@@ -60,3 +65,4 @@ class Interrupt:
             self.signal = signal.Signals(number)
             self.requested_at = time.monotonic()
         self.count += 1
+        self._notify()

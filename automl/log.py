@@ -23,6 +23,7 @@ def configure(*, debug: bool) -> None:
         logger.propagate = False
     logging.getLogger("optuna").setLevel(logging.WARNING)
     logging.getLogger("alembic").setLevel(logging.WARNING)
+    logging.getLogger("psycopg").setLevel(logging.ERROR)  # a broken connection reaches us as an exception
     if not debug:
         warnings.simplefilter("ignore", FutureWarning)
         warnings.simplefilter("ignore", DeprecationWarning)

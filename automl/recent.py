@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from automl.env import state_folder
+from studies.whole_file import written_beside
 
 __all__ = ["RecentStudy", "recent_studies", "remember_study"]
 
@@ -48,11 +49,10 @@ def remember_study(study: RecentStudy) -> None:
     """Put a study in front; a home folder that cannot be written is no reason to fail."""
     others = [known for known in recent_studies() if (known.name, known.storage) != (study.name, study.storage)]
     entries = [asdict(entry) for entry in (study, *others)][:KEPT]
-    beside = _file().with_suffix(".new")
     try:
-        beside.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_text(json.dumps(entries, indent=1), encoding="utf-8")
-        beside.replace(_file())
+        # Many searches may begin at the same moment, and each needs a whole list.
+        with written_beside(_file()) as beside:
+            beside.write_text(json.dumps(entries, indent=1), encoding="utf-8")
     except OSError as error:
         _log.debug("cannot remember study '%s': %s", study.name, error)
 

@@ -1,7 +1,7 @@
 """What to do next: the sampler's and the pruner's answers as values, without a database, a clock or a process."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import TypeAlias
 
@@ -11,6 +11,7 @@ from automl.samplers.base import Sampler
 from search_spaces.configuration import Configuration
 from search_spaces.errors import InvalidConfigurationError
 from search_spaces.space import SearchSpace
+from search_spaces.versions import SpaceHistory
 from studies.trial import Trial, TrialState
 from trainers.reporting import Decision
 
@@ -81,22 +82,31 @@ Action: TypeAlias = Start | StartQueued | RejectQueued | Refuse | Resume | Wait 
 class Scheduler:
     """Joins a sampler and a pruner to one study; a pure function of the trials it is shown.
 
+    The space may have changed since a trial was made. The sampler sees a trial's configuration as the present space
+    would write it, and does not see a trial that cannot be written so. The pruner judges by values and sees them all. A
+    trial that was interrupted goes on with the configuration it was started with, since its checkpoint belongs to it.
+
     Attributes:
         space: what is searched.
         sampler: proposes configurations.
         pruner: judges running trials.
-        budget: trials that may be claimed in all.
         seed: the study's seed.
+        earlier: the versions of the space that the study had before, oldest first.
     """
 
     space: SearchSpace
     sampler: Sampler
     pruner: Pruner
-    budget: int
     seed: int
-    _keys: dict[int, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+    earlier: Sequence[SearchSpace] = ()
+    _history: SpaceHistory = field(init=False, repr=False, compare=False)
+    _read: dict[int, "_Read"] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def next_action(self, trials: Sequence[Trial], claimable: Sequence[Trial]) -> Action:
+    def __post_init__(self) -> None:
+        """Compare the versions of the space once."""
+        object.__setattr__(self, "_history", SpaceHistory(self.earlier, self.space))
+
+    def next_action(self, trials: Sequence[Trial], claimable: Sequence[Trial], budget: int | None = None) -> Action:
         """Choose the next thing to do for one free slot.
 
         Interrupted trials go first: they hold places in the budget. Then come a person's own trials, then the
@@ -105,12 +115,13 @@ class Scheduler:
         Args:
             trials: the whole study in order of the numbers.
             claimable: those among them that may be taken over now.
+            budget: trials that may be started in all; None: any number.
         """
         if claimable:
             return Resume(trial=claimable[0])
-        if sum(trial.state.is_counted for trial in trials) >= self.budget:
-            running = any(not trial.state.is_ended and trial.state.is_counted for trial in trials)
-            return Wait() if running else Done(reason=f"all {self.budget} trials ended")
+        if budget is not None and sum(trial.is_counted for trial in trials) >= budget:
+            running = any(not trial.state.is_ended and trial.is_counted for trial in trials)
+            return Wait() if running else Done(reason=f"all {budget} trials ended")
         queued = next((trial for trial in trials if trial.state is TrialState.QUEUED), None)
         if queued is not None:
             return self._start_queued(queued, trials)
@@ -127,12 +138,8 @@ class Scheduler:
         return self.pruner.decide(trial, trials)
 
     def _start_queued(self, queued: Trial, trials: Sequence[Trial]) -> StartQueued | RejectQueued:
-        chosen = dict(queued.configuration)
-        if any(name not in chosen for name in self.space.parameters):
-            suggested = self.sampler.suggest(self.space, trials, suggestion_generator(self.seed, queued.number))
-            chosen = {**suggested, **chosen}
         try:
-            configuration = self.space.validate(chosen)
+            configuration = self._completed(queued, trials)
         except InvalidConfigurationError as error:
             return RejectQueued(trial=queued, reason=str(error))
         reason = self.space.refusal(configuration)
@@ -140,8 +147,22 @@ class Scheduler:
             return RejectQueued(trial=queued, reason=reason)
         return StartQueued(trial=queued, configuration=configuration)
 
+    def _completed(self, queued: Trial, trials: Sequence[Trial]) -> Configuration:
+        """What a person fixed, with what was left open from the sampler, so that it can be trained if possible."""
+        fixed = self._history.without_removed(queued.configuration)
+        if all(name in fixed for name in self.space.parameters):
+            return self.space.validate(fixed)
+        seen = [read.trial for read in self._fitting(trials)]
+        rng = suggestion_generator(self.seed, queued.number)
+        for _ in range(MAX_REPEATS):
+            configuration = self.space.validate({**self.sampler.suggest(self.space, seen, rng), **fixed})
+            if self.space.refusal(configuration) is None:
+                break
+        return configuration
+
     def _propose(self, trials: Sequence[Trial]) -> Action:
-        known = {self._key_of(trial) for trial in trials if self._is_of_this_space(trial)}
+        fitting = self._fitting(trials)
+        known = {read.key for read in fitting if not read.trial.is_imported}  # what was tried here
         size = self.space.size()
         if size is not None and len(known) >= size:
             running = any(trial.state is TrialState.RUNNING for trial in trials)
@@ -149,9 +170,9 @@ class Scheduler:
         number = max((trial.number for trial in trials), default=-1) + 1
         if number == 0 and self.space.defaults is not None:
             return Start(number=number, configuration=self.space.defaults)
-        rng = suggestion_generator(self.seed, number)
+        seen, rng = [read.trial for read in fitting], suggestion_generator(self.seed, number)
         for _ in range(MAX_REPEATS):
-            configuration = self.sampler.suggest(self.space, trials, rng)
+            configuration = self.sampler.suggest(self.space, seen, rng)
             if self.space.key(configuration) not in known:
                 break
         reason = self.space.refusal(configuration)
@@ -159,14 +180,41 @@ class Scheduler:
             return Refuse(number=number, configuration=configuration, reason=reason)
         return Start(number=number, configuration=configuration)
 
-    def _key_of(self, trial: Trial) -> str:
-        """The key of a trial's configuration, which never changes: it is worked out once for all proposals."""
-        if trial.id not in self._keys:
-            self._keys[trial.id] = self.space.key(trial.configuration)
-        return self._keys[trial.id]
+    def _fitting(self, trials: Sequence[Trial]) -> Sequence["_Fitting"]:
+        """The trials that the present space can write, as it would write them."""
+        return [fitting for trial in trials if (fitting := self._read_once(trial)) is not None]
 
-    def _is_of_this_space(self, trial: Trial) -> bool:
-        return trial.configuration.keys() == self.space.parameters.keys()
+    def _read_once(self, trial: Trial) -> "_Fitting | None":
+        """A study gives the same object for a trial that has not changed: it is translated once for all proposals."""
+        read = self._read.get(trial.id)
+        if read is None or read.of is not trial:
+            read = _Read(of=trial, fitting=self._fitted(trial))
+            self._read[trial.id] = read
+        return read.fitting
+
+    def _fitted(self, trial: Trial) -> "_Fitting | None":
+        is_whole = trial.state is not TrialState.QUEUED or trial.configuration.keys() >= self.space.parameters.keys()
+        configuration = self._history.adopt(trial.configuration) if is_whole else None
+        if configuration is None:
+            return None
+        fitting = trial if configuration == trial.configuration else replace(trial, configuration=configuration)
+        return _Fitting(trial=fitting, key=self.space.key(configuration))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fitting:
+    """A trial with its configuration as the present space writes it, and the key of that."""
+
+    trial: Trial
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Read:
+    """What was found out about a trial; None: its configuration does not fit the present space."""
+
+    of: Trial
+    fitting: _Fitting | None
 
 
 def _refusals_at_the_end(trials: Sequence[Trial]) -> int:

@@ -2,34 +2,36 @@
 
 import logging
 import time
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from automl.artifacts import Artifacts
 from automl.events import EpochReported, Event, NewBest, TrialEnded, TrialRefused, TrialStarted
 from automl.executors.base import Executor, Failed, Finished, Job, Reported
 from automl.interrupt import Interrupt
+from automl.outbox import KeptResult, Outbox
 from automl.reports import facts_about, ledger_row, numbers_in, problem_with_report, problem_with_result
 from automl.scheduler import Done, Refuse, RejectQueued, Resume, Scheduler, Start, StartQueued, Wait
 from automl.spec import SearchSpec
-from automl.stopping import StoppingRule, failures_in_a_row
+from automl.stopping import Stop, StoppingRule, failures_in_a_row
 from automl.tasks import train_task
 from automl.worker import Failure
 from search_spaces.configuration import Configuration
 from studies.checkpoints import CheckpointLedger, best_epoch
-from studies.errors import BudgetSpentError, LeaseLostError, NotClaimableError, NumberTakenError
+from studies.errors import BudgetSpentError, LeaseLostError, NotClaimableError, NumberTakenError, StorageError
 from studies.leases import LeaseKeeper
-from studies.study import Study
+from studies.study import Study, View
 from studies.trial import CheckpointRecord, Lease, Trial, TrialState
 from trainers.reporting import Decision, Report, TrialResult
 
 __all__ = ["LEASE_S", "Ending", "SearchLoop"]
 
-LEASE_S = 60.0
-"""How long a trial stays ours without a sign of life; renewed three times within that."""
+LEASE_S = 90.0
+"""How long a trial stays ours without a sign of life: longer than a database may be away."""
 POLL_S = 0.5
 """Longest wait for an event, so that signals, limits and other machines are noticed."""
+FAREWELL_S = 1.0
+"""How long a database that stayed away is asked to take the running trials back."""
 GRACE_S = 7.0
 """How long running trials may take to reach the end of their epoch after the first signal."""
 
@@ -65,6 +67,7 @@ class SearchLoop:
         keeper: LeaseKeeper,
         ledger: CheckpointLedger,
         artifacts: Artifacts,
+        outbox: Outbox,
         owner: str,
         interrupt: Interrupt,
         observe: Callable[[Event], None],
@@ -77,43 +80,53 @@ class SearchLoop:
         self._keeper = keeper
         self._ledger = ledger
         self._artifacts = artifacts
+        self._outbox = outbox
         self._owner = owner
         self._interrupt = interrupt
         self._observe = observe
         self._direction = spec.objective_direction
-        self._stopping = StoppingRule(direction=self._direction, timeout_s=spec.timeout, target_value=spec.target_value)
         self._distributions = spec.search_space.distributions()
         self._running: dict[int, _Running] = {}
-        self._losses: Counter[int] = Counter()
-        self._stop_reason: str | None = None
+        self._stopping = StoppingRule(direction=self._direction, began_at=study.standing.now)
+        self._stop: Stop | None = None
+        self._stopped_at = 0.0
         self._has_failed = False
-        self._started_at = time.monotonic()
+        self._patience_s: float | None = None
 
     def run(self) -> Ending:
         """Search until there is a reason to end; nothing of this process is RUNNING afterwards."""
         try:
             while True:
-                self._stop_reason = self._stop_reason or self._reason_to_stop()
-                done = self._stop_reason or self._fill_slots()
+                view = self._study.look()
+                self._stop_for(self._reason_to_stop(view))
+                done = self._fill_slots(view) if self._stop is None else self._stop.reason
                 if done is not None and (not self._running or self._grace_is_over()):
                     return Ending(reason=done, has_failed=self._has_failed)
                 self._handle_events()
                 self._give_up_lost_trials()
+        except StorageError:
+            self._patience_s = FAREWELL_S  # it was waited for long enough
+            raise
         finally:
             self._let_go()
 
     # -- starting ----------------------------------------------------------------------------------------------
 
-    def _reason_to_stop(self) -> str | None:
+    def _reason_to_stop(self, view: View) -> Stop | None:
         if self._interrupt.signal is not None:
-            return f"interrupted by {self._interrupt.signal.name}"
-        best = self._study.best_trial() if self._spec.target_value is not None else None
-        return self._stopping.reason(best, time.monotonic() - self._started_at)
+            return Stop(reason=f"interrupted by {self._interrupt.signal.name}", grace_s=GRACE_S)
+        return self._stopping.stop(view.trials, view.standing)
 
-    def _fill_slots(self) -> str | None:
+    def _stop_for(self, stop: Stop | None) -> None:
+        """Stop for this reason; the first one stays, except that a signal is more urgent than everything else."""
+        if stop is not None and (self._stop is None or (self._interrupt.count and self._stop.grace_s is None)):
+            self._stop, self._stopped_at = stop, time.monotonic()
+
+    def _fill_slots(self, view: View) -> str | None:
         """Start trials until all slots are taken; return why nothing will be started any more, or None."""
         while len(self._running) < self._executor.slots and not self._interrupt.count:
-            action = self._scheduler.next_action(self._study.trials(), self._study.claimable())
+            claimable = self._not_ours(view.claimable)
+            action = self._scheduler.next_action(view.trials, claimable, view.standing.limits.trials)
             try:
                 match action:
                     case Start():
@@ -130,9 +143,15 @@ class SearchLoop:
                         return None
                     case Done():
                         return action.reason
-            except (NumberTakenError, BudgetSpentError, NotClaimableError) as error:
-                _log.debug("another process was first: %s", error)  # look at the study again
+            except (NumberTakenError, BudgetSpentError, NotClaimableError, LeaseLostError) as error:
+                _log.debug("another process was first: %s", error)
+            view = self._study.look()
         return None
+
+    def _not_ours(self, claimable: Sequence[Trial]) -> Sequence[Trial]:
+        # After a long stop of this process its own leases may be over, though it works on: the keeper renews them.
+        ours = {running.lease.trial_id for running in self._running.values()}
+        return [trial for trial in claimable if trial.id not in ours]
 
     def _start(self, number: int, configuration: Configuration) -> None:
         lease = self._study.create_trial(
@@ -140,15 +159,12 @@ class SearchLoop:
             configuration=configuration,
             distributions=self._distributions,
             owner=self._owner,
-            budget=self._spec.trials,
             ttl_s=LEASE_S,
         )
         self._submit(lease, configuration, None)
 
     def _start_queued(self, trial: Trial, configuration: Configuration) -> None:
-        lease = self._study.start_queued(
-            trial.id, configuration, self._distributions, owner=self._owner, budget=self._spec.trials, ttl_s=LEASE_S
-        )
+        lease = self._study.start_queued(trial.id, configuration, self._distributions, owner=self._owner, ttl_s=LEASE_S)
         self._submit(lease, configuration, None)
 
     def _reject_queued(self, trial: Trial, reason: str) -> None:
@@ -159,25 +175,36 @@ class SearchLoop:
             for name, value in trial.configuration.items()
             if name in space.parameters and space.parameters[name].problem(value) is None
         }
-        lease = self._study.start_queued(
-            trial.id, fitting, self._distributions, owner=self._owner, budget=self._spec.trials, ttl_s=LEASE_S
-        )
-        self._study.tell(lease, TrialState.FAILED, cause="user_error", attributes={"error": reason})
+        lease = self._study.start_queued(trial.id, fitting, self._distributions, owner=self._owner, ttl_s=LEASE_S)
+        self._end_untrained(lease, trial, "user_error", reason)
+
+    def _resume(self, trial: Trial) -> None:
+        lease = self._study.claim(trial.id, owner=self._owner, ttl_s=LEASE_S)
+        trial = self._study.trials()[trial.number]  # others may have had it, and lost it, since it was looked at
+        if trial.losses > self._spec.max_retries:
+            self._give_up(lease, trial)
+            return
+        checkpoint = self._ledger.latest(trial)
+        self._submit(lease, Configuration(trial.configuration), checkpoint)
+
+    def _give_up(self, lease: Lease, trial: Trial) -> None:
+        """End a trial whose process or machine was lost too often."""
+        message = f"its process or machine was lost {trial.losses} times (--max-retries {self._spec.max_retries})"
+        self._end_untrained(lease, trial, "lost", message)
+
+    def _end_untrained(self, lease: Lease, trial: Trial, cause: str, message: str) -> None:
+        self._study.tell(lease, TrialState.FAILED, cause=cause, attributes={"error": message})
         self._observe(
             TrialEnded(
                 number=trial.number,
                 state=TrialState.FAILED,
-                epoch=0,
-                value=None,
-                cause="user_error",
-                message=reason,
+                epoch=trial.last_epoch,
+                value=trial.reports.get(trial.last_epoch),
+                cause=cause,
+                message=message,
             )
         )
-
-    def _resume(self, trial: Trial) -> None:
-        lease = self._study.claim(trial.id, owner=self._owner, ttl_s=LEASE_S)
-        checkpoint = self._ledger.latest(trial)
-        self._submit(lease, Configuration(trial.configuration), checkpoint)
+        self._ledger.trim(self._study.trials()[trial.number])
 
     def _refuse(self, action: Refuse) -> None:
         self._study.add_infeasible(
@@ -230,18 +257,18 @@ class SearchLoop:
             self._fail(running, problem)
             return
         value = float(report.metrics[self._spec.metric])
-        self._study.report(
+        view = self._study.report(
             running.lease,
             epoch=report.epoch,
             value=value,
             metrics=numbers_in(report.metrics),
             checkpoint=ledger_row(report, running.lease),
         )
-        trials = self._study.trials()
-        trial = trials[running.lease.number]
+        self._stop_for(self._reason_to_stop(view))
+        trial = view.trials[running.lease.number]
         self._observe(EpochReported(number=trial.number, epoch=report.epoch, value=value))
-        decision = self._scheduler.decide(trial, trials)
-        if decision is Decision.CONTINUE and self._stop_reason is not None:
+        decision = self._scheduler.decide(trial, view.trials)
+        if decision is Decision.CONTINUE and self._stop is not None:
             decision = Decision.PAUSE
         self._executor.decide(running.job, decision)
         self._ledger.trim(trial)
@@ -262,20 +289,35 @@ class SearchLoop:
                 self._pause(running)
 
     def _fail(self, running: _Running, failure: Failure) -> None:
-        """End a trial as FAILED; a lost one is not to blame, and goes on until its retries are used up."""
+        """End a trial as FAILED; one that is not to blame goes on: a lost one at once, one with a full disk later."""
         number = running.lease.number
-        if failure.cause == "lost":
-            self._losses[number] += 1
-            if self._losses[number] <= self._spec.max_retries:
-                _log.warning("trial=%d attempt=%d %s; trying again", number, running.lease.attempt, failure)
-                self._pause(running)
-                return
+        if failure.cause == "disk_full":
+            self._stop_for_full_disk(running, failure)
+            return
+        if failure.cause == "lost" and self._study.trials()[number].losses < self._spec.max_retries:
+            _log.warning("trial=%d attempt=%d %s; trying again", number, running.lease.attempt, failure)
+            self._pause(running, is_lost=True)
+            return
         self._end(running, TrialState.FAILED, failure=failure)
         in_a_row = failures_in_a_row(self._study.trials())
-        if in_a_row >= self._spec.max_failures and self._stop_reason is None:
-            self._has_failed = True
+        if in_a_row >= self._spec.max_failures and self._stop is None:
             limit = self._spec.max_failures
-            self._stop_reason = f"the last {in_a_row} trials failed (--max-failures {limit}), trial {number}: {failure}"
+            self._stop_as_failed(
+                f"the last {in_a_row} trials failed (--max-failures {limit}), trial {number}: {failure}"
+            )
+
+    def _stop_for_full_disk(self, running: _Running, failure: Failure) -> None:
+        """Start nothing more: every trial would fail alike. What runs is paused at its next report."""
+        self._pause(running)
+        place = f" of {failure.host}" if failure.host else ""
+        self._stop_as_failed(
+            f"the disk{place} is full (trial {running.lease.number}: {failure.message}; artifacts lie in "
+            f"{self._artifacts.root}); free some space and go on"
+        )
+
+    def _stop_as_failed(self, reason: str) -> None:
+        self._has_failed = True
+        self._stop_for(Stop(reason=reason))
 
     # -- ending ------------------------------------------------------------------------------------------------
 
@@ -291,13 +333,12 @@ class SearchLoop:
         epoch = best_epoch(trial, self._direction) if state is TrialState.COMPLETE else None
         value = None if epoch is None else trial.reports[epoch]
         attributes = facts_about(result, failure) | ({} if epoch is None else {"best_epoch": epoch})
-        self._study.tell(
-            running.lease,
-            state,
-            value=value,
-            cause=None if failure is None else failure.cause,
-            attributes=attributes,
-        )
+        cause = None if failure is None else failure.cause
+        try:
+            self._study.tell(running.lease, state, value=value, cause=cause, attributes=attributes)
+        except StorageError as error:
+            place = self._keep(running, state, value, cause, attributes)
+            raise type(error)(f"{error}; {place}") from error
         self._forget(running)
         self._observe(
             TrialEnded(
@@ -305,7 +346,7 @@ class SearchLoop:
                 state=state,
                 epoch=trial.last_epoch,
                 value=value if value is not None else trial.reports.get(trial.last_epoch),
-                cause=None if failure is None else failure.cause,
+                cause=cause,
                 message="" if failure is None else failure.message,
             )
         )
@@ -314,8 +355,28 @@ class SearchLoop:
         if epoch is not None and value is not None and best is not None and best.number == trial.number:
             self._observe(NewBest(number=trial.number, value=value, epoch=epoch))
 
-    def _pause(self, running: _Running) -> None:
-        self._study.pause(running.lease)
+    def _keep(
+        self,
+        running: _Running,
+        state: TrialState,
+        value: float | None = None,
+        cause: str | None = None,
+        attributes: Mapping[str, object] | None = None,
+    ) -> str:
+        """Keep what the database could not take on this machine; where it lies, in words."""
+        result = KeptResult(
+            lease=running.lease, owner=self._owner, state=state, value=value, cause=cause, attributes=attributes or {}
+        )
+        number = running.lease.number
+        try:
+            path = self._outbox.keep(result)
+        except OSError as error:
+            return f"trial {number} will go on from its last checkpoint, as this cannot be kept either: {error}"
+        self._forget(running)
+        return f"what became of trial {number} lies in {path}, and the next run of the study on this machine stores it"
+
+    def _pause(self, running: _Running, *, is_lost: bool = False) -> None:
+        self._study.pause(running.lease, is_lost=is_lost, patience_s=self._patience_s)
         self._forget(running)
         trial = self._study.trials()[running.lease.number]
         self._observe(
@@ -344,9 +405,10 @@ class SearchLoop:
                 self._abandon(running, "lease lost")
 
     def _grace_is_over(self) -> bool:
-        """Whether a signal came, and running trials have had their time to reach the end of an epoch."""
-        waited_s = time.monotonic() - self._interrupt.requested_at
-        return self._interrupt.count > 1 or (self._interrupt.count == 1 and waited_s > GRACE_S)
+        """Whether running trials have had their time to reach the end of an epoch, or a second signal came."""
+        if self._stop is None or self._interrupt.count > 1:
+            return self._interrupt.count > 1
+        return self._stop.grace_s is not None and time.monotonic() - self._stopped_at > self._stop.grace_s
 
     def _let_go(self) -> None:
         """Give back what is still running, so that the next process can go on with it at once."""
@@ -356,3 +418,8 @@ class SearchLoop:
                 self._pause(running)
             except LeaseLostError as error:
                 _log.debug("trial=%d is no longer ours: %s", running.lease.number, error)
+            except StorageError as error:
+                # An error that is on its way already is the one to be told.
+                place = self._keep(running, TrialState.PAUSED)
+                _log.warning("trial=%d cannot be given back: %s; %s", running.lease.number, error, place)
+                self._patience_s = FAREWELL_S

@@ -1,33 +1,54 @@
 """One run of a search from a valid specification to its outcome: open, train, measure the winner, say how it ended."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
+from automl import warm_start
 from automl.artifacts import Artifacts, artifacts_root
-from automl.continuation import check_same_data, continued, stored_form
+from automl.continuation import (
+    LIMITS,
+    check_same_data,
+    check_space,
+    continued,
+    keep_space,
+    limits_of,
+    stored_fields,
+    stored_form,
+)
 from automl.env import prepare_private_cluster
-from automl.errors import InvalidSpecError
+from automl.errors import InvalidSpecError, SearchCutOffError
 from automl.evaluation import measure_on_test_split, test_score
 from automl.executors.base import Executor
 from automl.interrupt import Interrupt
 from automl.observer import Observer
+from automl.outbox import Outbox
 from automl.recent import RecentStudy, remember_study
 from automl.registry import pruner_class, sampler_class
 from automl.report_page import write_report_page
+from automl.results import source_named
 from automl.scheduler import Scheduler
 from automl.search_loop import LEASE_S, Ending, SearchLoop
 from automl.spec import SearchSpec
+from automl.stopping import StoppingRule
+from automl.warm_start import Fitted
+from search_spaces.versions import SpaceHistory
 from studies.checkpoints import CheckpointLedger
-from studies.errors import StudyNotFoundError
+from studies.errors import StorageError, StudyNotFoundError
 from studies.identity import process_identity
 from studies.leases import LeaseKeeper
+from studies.sharing import sharing_warnings
+from studies.standing import Limits
 from studies.storage import Storage
-from studies.study import Study
+from studies.study import Study, View
 from studies.trial import Trial
+from trainers.errors import ArtifactStoreError
 
 __all__ = ["SearchOutcome", "make_executor", "run"]
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +61,7 @@ class SearchOutcome:
         reason: why the search ended, in words.
         best: the best complete trial; None when no trial completed.
         test: the best trial's metrics on the test split; None when it was not measured.
-        report: the report page; None when the search was interrupted.
+        report: path or URL of the report page; None when the search was interrupted, or the page could not be written.
         exit_code: 0 done, 1 too many failures in a row, 3 nothing completed, 130 or 143 interrupted.
     """
 
@@ -49,7 +70,7 @@ class SearchOutcome:
     reason: str
     best: Trial | None
     test: Mapping[str, float] | None
-    report: Path | None
+    report: str | None
     exit_code: int
 
 
@@ -66,21 +87,67 @@ def run(spec: SearchSpec, explicit: Mapping[str, object], observer: Observer) ->
     storage = Storage(spec.storage)
     study = _existing(storage, spec.study)
     if study is not None:
-        spec = continued(study.specification, spec, explicit)
-        if _is_spent(study, spec):
-            reason = f"nothing left to do, {_counted(study)} of {spec.trials} trials have ended"
+        spec = continued(stored_fields(study), spec, explicit)
+        check_space(study, spec.search_space)
+        _deliver_kept_results(spec, study)
+        if (reason := _why_nothing_is_left(study, spec)) is not None:
             return _outcome(spec, study, Ending(reason=reason, has_failed=False), None)
+    results = _results_to_learn_from(spec, explicit, study)
     observer.prepare(f"reading the data '{spec.data.source}'")
     data = spec.trainer.load(spec.data)
     observer.prepare("starting the workers" if spec.executor == "inline" else "starting the workers on Ray")
-    with Interrupt() as interrupt, make_executor(spec, data) as executor:
+    with Interrupt(storage.hurry) as interrupt, make_executor(spec, data) as executor:
         interrupt.take_over()
-        study = _opened(storage, spec, spec.trainer.fingerprint(data))
-        ending = _search(spec, study, executor, interrupt, observer)
-        best = study.best_trial()
-        if best is not None and interrupt.signal is None:
-            measure_on_test_split(spec, study, _artifacts(spec, study), executor, best, interrupt)
+        study = _opened(storage, spec, explicit, spec.trainer.fingerprint(data))
+        with _cut_off_in_words(study):
+            history = keep_space(study, spec.search_space)
+            if results is not None:
+                added = warm_start.add(study, results, once=True)
+                _log.info("study=%s learns from %d imported trials (%s)", study.name, added, results.source)
+            ending = _search(spec, study, history, executor, interrupt, observer)
+            best = study.best_trial()
+            if best is not None and interrupt.signal is None:
+                as_present = replace(best, configuration=history.adopt(best.configuration) or best.configuration)
+                measure_on_test_split(spec, study, _artifacts(spec, study), executor, as_present, interrupt)
     return _outcome(spec, study, ending, interrupt)
+
+
+def _deliver_kept_results(spec: SearchSpec, study: Study) -> None:
+    """Store what an earlier run on this machine could not."""
+    with _cut_off_in_words(study):
+        delivered = Outbox(study.name, study.storage_url).deliver(study)
+        ledger = CheckpointLedger(study, _artifacts(spec, study).root)
+        for number in delivered:
+            ledger.trim(study.trials()[number])
+
+
+def _results_to_learn_from(spec: SearchSpec, explicit: Mapping[str, object], study: Study | None) -> Fitted | None:
+    """What the warm start brings; None without one.
+
+    Raises:
+        InvalidSpecError: the results cannot be read, or none fits the space.
+        StudyNotFoundError: there is no such study to learn from.
+    """
+    if spec.warm_start is None:
+        return None
+    space = spec.search_space
+    history = SpaceHistory([], space) if study is None else check_space(study, space)
+    source = source_named(spec.warm_start, spec.storage if "storage" in explicit else None, history)
+    results = warm_start.fit(source, history, spec.objective_direction)
+    if results.left_out:
+        _log.warning("%d results of %s do not fit, such as %s", len(results.left_out), source.name, results.left_out[0])
+    return results
+
+
+@contextmanager
+def _cut_off_in_words(study: Study) -> Iterator[None]:
+    """Let a database that stays away end the search as failed, and not as a mistake in the command."""
+    try:
+        yield
+    except StorageError as error:
+        raise SearchCutOffError(
+            f"{error}\nthe study keeps what it has stored; go on with: automl resume {study.name}"
+        ) from error
 
 
 def make_executor(spec: SearchSpec, data: Any) -> Executor:
@@ -103,14 +170,21 @@ def make_executor(spec: SearchSpec, data: Any) -> Executor:
     )
 
 
-def _search(spec: SearchSpec, study: Study, executor: Executor, interrupt: Interrupt, observer: Observer) -> Ending:
+def _search(
+    spec: SearchSpec,
+    study: Study,
+    history: SpaceHistory,
+    executor: Executor,
+    interrupt: Interrupt,
+    observer: Observer,
+) -> Ending:
     direction = spec.objective_direction
     scheduler = Scheduler(
         space=spec.search_space,
         sampler=sampler_class(spec.sampler)(direction),
         pruner=pruner_class(spec.pruner)(direction, spec.epochs),
-        budget=spec.trials,
         seed=spec.seed,
+        earlier=history.earlier,
     )
     artifacts = _artifacts(spec, study)
     observer.begin(spec, study, executor.slots)
@@ -124,6 +198,7 @@ def _search(spec: SearchSpec, study: Study, executor: Executor, interrupt: Inter
                 keeper=keeper,
                 ledger=CheckpointLedger(study, artifacts.root),
                 artifacts=artifacts,
+                outbox=Outbox(study.name, study.storage_url),
                 owner=process_identity(),
                 interrupt=interrupt,
                 observe=observer.notify,
@@ -142,44 +217,57 @@ def _outcome(spec: SearchSpec, study: Study, ending: Ending, interrupt: Interrup
         reason=ending.reason,
         best=best,
         test=None if best is None else test_score(study, best),
-        report=None if is_interrupted else write_report_page(study, _artifacts(spec, study).report),
+        report=None if is_interrupted else _report(spec, study),
         exit_code=interrupt.exit_code if interrupt and is_interrupted else _exit_code(spec, study, ending),
     )
 
 
+def _report(spec: SearchSpec, study: Study) -> str | None:
+    """Write the report page; where that fails, as on a full disk, the search has its outcome all the same."""
+    location = _artifacts(spec, study).report
+    try:
+        return write_report_page(study, location)
+    except (OSError, ArtifactStoreError) as error:
+        _log.warning("the report %s is not written: %s", location, error)
+        return None
+
+
 def _exit_code(spec: SearchSpec, study: Study, ending: Ending) -> int:
     """1 when failures ended the search before its budget was used up; otherwise by whether there is a best trial."""
-    if ending.has_failed and not _is_used_up(study, spec):
+    if ending.has_failed and not _is_used_up(study.look(), spec.trials):
         return 1
     return 3 if study.best_trial() is None else 0
 
 
-def _opened(storage: Storage, spec: SearchSpec, fingerprint: str) -> Study:
+def _opened(storage: Storage, spec: SearchSpec, explicit: Mapping[str, object], fingerprint: str) -> Study:
     """The study, ready to be written to, with its artifacts at hand.
 
     Raises:
         InvalidSpecError: the data are not the study's, or its artifacts cannot be written or lie elsewhere.
     """
     artifacts = Artifacts(root=artifacts_root(spec.artifacts, storage.url, spec.study), study=spec.study)
+    artifacts.check_store()
     known = _existing(storage, spec.study)
-    if known is not None and CheckpointLedger(known, artifacts.root).is_elsewhere(artifacts.root / artifacts.folder):
+    missing = [] if known is None else CheckpointLedger(known, artifacts.root).missing_folders()
+    if missing:
         raise InvalidSpecError(
             [
                 f"artifacts: no checkpoint of study '{spec.study}' lies below {artifacts.root}; give --artifacts where "
-                f"they are, or make the folder '{artifacts.folder}' there to start its unfinished trials anew"
+                f"they are, or make the folder '{missing[0]}' there to start its unfinished trials anew"
             ],
             f"the continuation of study '{spec.study}'",
         )
-    try:
-        artifacts.root.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidSpecError(
-            [f"artifacts: cannot make the folder {artifacts.root}: {error.strerror}"], "the specification"
-        ) from error
-    study = storage.create_study(spec.study, direction=spec.objective_direction, specification=stored_form(spec))
+    artifacts.make_root()
+    study = storage.create_study(
+        spec.study, direction=spec.objective_direction, specification=stored_form(spec), limits=limits_of(spec)
+    )
     check_same_data(study, fingerprint)
+    for warning in sharing_warnings(study, storage.file) if storage.file is not None else ():
+        _log.warning("%s", warning)
     study.update_specification(stored_form(spec))
-    remember_study(RecentStudy(name=spec.study, storage=storage.url, artifacts=str(artifacts.root)))
+    if known is not None and (not explicit.keys().isdisjoint(LIMITS) or study.limits == Limits()):
+        study.set_limits(limits_of(spec))
+    remember_study(RecentStudy(name=spec.study, storage=storage.url, artifacts=artifacts.root))
     return study
 
 
@@ -194,17 +282,19 @@ def _artifacts(spec: SearchSpec, study: Study) -> Artifacts:
     return Artifacts(root=artifacts_root(spec.artifacts, study.storage_url, study.name), study=study.name)
 
 
-def _is_spent(study: Study, spec: SearchSpec) -> bool:
-    """Whether a run would find nothing to do: the budget is used up, and the winner is measured."""
+def _why_nothing_is_left(study: Study, spec: SearchSpec) -> str | None:
+    """Why a run would find nothing to do: a limit is reached, and the winner is measured. None: there is work."""
     best = study.best_trial()
-    is_measured = best is None or test_score(study, best) is not None
-    return is_measured and _is_used_up(study, spec)
+    if best is not None and test_score(study, best) is None:
+        return None
+    view = study.look()
+    if _is_used_up(view, spec.trials):
+        return f"nothing left to do, {view.claimed} of {spec.trials} trials have ended"
+    rule = StoppingRule(direction=spec.objective_direction, began_at=view.standing.now)
+    stop = rule.stop(view.trials, replace(view.standing, limits=limits_of(spec)))
+    return None if stop is None else f"nothing left to do, {stop.reason}"
 
 
-def _is_used_up(study: Study, spec: SearchSpec) -> bool:
-    is_at_rest = all(trial.state.is_ended for trial in study.trials() if trial.state.is_counted)
-    return is_at_rest and _counted(study) >= spec.trials
-
-
-def _counted(study: Study) -> int:
-    return sum(trial.state.is_counted for trial in study.trials())
+def _is_used_up(view: View, budget: int) -> bool:
+    is_at_rest = all(trial.state.is_ended for trial in view.trials if trial.is_counted)
+    return is_at_rest and view.claimed >= budget

@@ -17,13 +17,16 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from automl import registry
+from automl.artifacts import absolute_root
+from automl.configuration_text import is_table
 from automl.env import default_storage
 from automl.errors import InvalidSpecError, UnknownPluginError
 from search_spaces import catalog
 from search_spaces.discovery import PluginImportError
 from search_spaces.errors import InvalidSpaceError, SpaceNameClashError, UnknownSearchSpaceError, did_you_mean
 from search_spaces.space import SearchSpace
-from studies.names import check_study_name
+from studies.names import check_keys, check_study_name
+from trainers.artifact_files import is_url
 from trainers.config import Direction, Precision
 from trainers.data.spec import BUILT_IN_SOURCES, DataSpec
 from trainers.errors import InvalidTrainerError, UnknownTrainerError
@@ -44,19 +47,22 @@ class SearchSpec(BaseModel):
     """Search space: a name that `automl spaces` lists, or the import path of a module with SPACE and build_model."""
     data: DataSpec = DataSpec()
     """Data: `digits`, an .npz file, or a folder with one sub-folder of images per class."""
-    study: Annotated[str, Field(min_length=1, max_length=512)] = ""
+    study: Annotated[str, Field(min_length=1, max_length=512)] = Field(default=None, validate_default=True)
     """Name of the study; a study that exists is continued. Default: made from space and data."""
     storage: str = Field(default_factory=default_storage)
-    """Database URL: sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME. Default: AUTOML_STORAGE, or
+    """Database URL: sqlite:///FILE, postgresql://USER@HOST/NAME or mysql://USER@HOST/NAME. Default: AUTOML_STORAGE, or
     sqlite:///automl-runs/studies.db."""
     artifacts: str | None = None
-    """Folder of checkpoints and reports. Default: `artifacts` beside an SQLite file, else automl-runs/artifacts."""
+    """Folder or URL (s3://BUCKET/PLACE, gs://, ..) of checkpoints and reports. Default: `artifacts` beside an SQLite
+    file, else automl-runs/artifacts."""
     trials: Annotated[int, Field(ge=1)] = 30
     """Ended trials that the study shall have in all, over every run and machine."""
     timeout: Annotated[float, Field(gt=0)] | None = None
-    """Seconds after which this run starts nothing new and pauses what is running at the end of its epoch."""
+    """Seconds that the study shall be searched in all, over every run and machine; rests do not count."""
     target_value: float | None = None
-    """Objective at which the search has what it wants."""
+    """Objective at which the study has what it wants; every process that searches it ends."""
+    warm_start: str | None = None
+    """Results to learn from before the first proposal: the name of another study, or a .csv or .json file."""
     metric: str = "accuracy"
     """Objective, measured on the validation split."""
     direction: Direction | None = None
@@ -117,6 +123,7 @@ class SearchSpec(BaseModel):
                 f"the trainer '{space.task}' has no hyperparameter {', '.join(map(repr, unknown))}; "
                 f"known: {', '.join(sorted(trainer.hyperparameters))}"
             )
+        check_keys("parameter", space.names())  # an InvalidNameError is a ValueError: pydantic collects it
         return value
 
     @field_validator("sampler", "pruner")
@@ -164,8 +171,10 @@ class SearchSpec(BaseModel):
     @field_validator("study", mode="before")
     @classmethod
     def _name_from_space_and_data(cls, value: object, info: ValidationInfo) -> object:
-        if value or "space" not in info.data or "data" not in info.data:
-            return value or "unnamed"
+        if value is not None:
+            return value
+        if "space" not in info.data or "data" not in info.data:
+            return "unnamed"
         source = Path(info.data["data"].source)
         return f"{info.data['space'].rpartition('.')[2]}-{source.name if source.is_dir() else source.stem}"
 
@@ -192,13 +201,23 @@ class SearchSpec(BaseModel):
     def _artifacts_can_be_written(cls, value: str | None) -> str | None:
         if value is None:
             return None
-        folder = Path(value).expanduser().resolve()
+        root = absolute_root(value)  # its ValueError is collected
+        if is_url(root):
+            return root
+        folder = Path(root)
         nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
         if not nearest.is_dir():
             raise ValueError(f"{nearest} is a file; give a folder")
         if not os.access(nearest, os.W_OK | os.X_OK):
             raise ValueError(f"no right to write below {nearest}; give another folder")
-        return str(folder)
+        return root
+
+    @field_validator("warm_start")
+    @classmethod
+    def _results_are_at_hand(cls, value: str | None) -> str | None:
+        if value is not None and is_table(value) and not Path(value).expanduser().is_file():
+            raise ValueError(f"there is no file {value}; give a .csv or .json file, or the name of a study")
+        return value
 
     @field_validator("concurrency", mode="before")
     @classmethod
@@ -222,6 +241,8 @@ class SearchSpec(BaseModel):
     def _inline_runs_one_rank(cls, value: str, info: ValidationInfo) -> str:
         if value == "inline" and info.data.get("procs_per_trial", 1) > 1:
             raise ValueError(f"inline runs one rank, not {info.data['procs_per_trial']}; use --executor ray")
+        if value != "inline" and (info.data.get("artifacts") or "").startswith("memory://"):
+            raise ValueError("artifacts in memory:// are seen by one process only; use --executor inline, or a folder")
         return value
 
     @field_validator("ray_address")
@@ -251,6 +272,7 @@ class SearchSpec(BaseModel):
 
 _SPACE_ERRORS = (UnknownSearchSpaceError, SpaceNameClashError, InvalidSpaceError)
 _USUAL_TASK = "image_classification"
+_MOST_SHOWN = 80
 
 
 def read_yaml(path: Path) -> Mapping[str, object]:
@@ -291,8 +313,15 @@ def _sentence(details: ErrorDetails) -> str:
             return f"{place}: must be given"
         case "value_error":
             return f"{place}: {details['msg'].removeprefix('Value error, ')}"
+        case _ if place == "storage":  # may hold a password
+            return f"{place}: not allowed: {details['msg'].lower()}"
         case _:
-            return f"{place}: {details['input']!r} is not allowed: {details['msg'].lower()}"
+            return f"{place}: {_shortened(details['input'])} is not allowed: {details['msg'].lower()}"
+
+
+def _shortened(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 
 
 def _one_line(error: yaml.YAMLError) -> str:

@@ -1,47 +1,74 @@
-"""When a search has had enough: pure questions about the study and the clock."""
+"""When a search has had enough: pure questions about the whole study, so that all its processes answer alike."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
 from automl.objective import to_loss
+from studies.ranking import best_of
+from studies.standing import Limits, Standing
 from studies.trial import Trial, TrialState
 from trainers.config import Direction
 
-__all__ = ["StoppingRule", "failures_in_a_row"]
+__all__ = ["Stop", "StoppingRule", "failures_in_a_row", "is_time_up", "winner"]
+
+TIME_IS_UP_GRACE_S = 7.0
+"""How long running trials may take to reach the end of their epoch when the time of the study is over."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """Nothing new is started, and running trials are paused at the end of their epoch.
+
+    Attributes:
+        reason: why, in words.
+        grace_s: how long that may take, in seconds, before they are paused where they are; None: as long as it takes.
+    """
+
+    reason: str
+    grace_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoppingRule:
-    """The limits of a search besides its number of trials.
+    """The limits of a study besides its number of trials, and a person's wish.
 
     Attributes:
         direction: whether larger or smaller objectives are better.
-        timeout_s: seconds of this run; None: no limit.
-        target_value: the objective that is good enough; None: no such thing.
+        began_at: when this run began, by the database's clock; a wish from before is not meant for it.
     """
 
     direction: Direction
-    timeout_s: float | None = None
-    target_value: float | None = None
+    began_at: float
 
-    def reason(self, best: Trial | None, elapsed_s: float) -> str | None:
-        """Why to start nothing new and pause what runs, in words; None: go on.
+    def stop(self, trials: Sequence[Trial], standing: Standing) -> Stop | None:
+        """Why to end; None: go on."""
+        limits = standing.limits
+        if standing.stopped_at is not None and standing.stopped_at >= self.began_at:
+            return Stop(reason="stopped by `automl stop`")
+        if is_time_up(standing):
+            return Stop(
+                reason=f"timeout of {limits.timeout_s:g} s reached ({standing.searched_s:.0f} s searched in all)",
+                grace_s=TIME_IS_UP_GRACE_S,
+            )
+        best = winner(trials, limits, self.direction)
+        if best is None:
+            return None
+        return Stop(reason=f"target value {limits.target_value:g} reached by trial {best.number} ({best.value:g})")
 
-        Args:
-            best: the best complete trial; None before the first.
-            elapsed_s: how long this run has taken.
-        """
-        if self.timeout_s is not None and elapsed_s >= self.timeout_s:
-            return f"timeout of {self.timeout_s:g} s reached"
-        if best is not None and best.value is not None and self._is_enough(best.value):
-            return f"target value {self.target_value:g} reached by trial {best.number} ({best.value:g})"
+
+def is_time_up(standing: Standing) -> bool:
+    """Whether the study was searched as long as it may be."""
+    timeout_s = standing.limits.timeout_s
+    return timeout_s is not None and standing.searched_s >= timeout_s
+
+
+def winner(trials: Sequence[Trial], limits: Limits, direction: Direction) -> Trial | None:
+    """The best trial, where it has reached the target value; None: none has, or there is no target."""
+    best = next(iter(best_of(trials, direction, 1)), None)
+    if best is None or best.value is None or limits.target_value is None:
         return None
-
-    def _is_enough(self, value: float) -> bool:
-        if self.target_value is None:
-            return False
-        return to_loss(value, self.direction) <= to_loss(self.target_value, self.direction)
+    return best if to_loss(best.value, direction) <= to_loss(limits.target_value, direction) else None
 
 
 def failures_in_a_row(trials: Sequence[Trial]) -> int:

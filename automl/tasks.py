@@ -17,8 +17,13 @@ def train_task(
     configuration: Configuration,
     checkpoint: CheckpointRecord | None,
 ) -> TrainTask:
-    """The task that trains one attempt of a trial; its seed depends on the study's seed and its number alone."""
-    chosen = {name: configuration[name] for name in spec.search_space.names("training")}
+    """The task that trains one attempt of a trial; its seed depends on the study's seed and its number alone.
+
+    A trial of an older version of the space goes on as it was started: with hyperparameters that the space has not any
+    more, and without those that have come since.
+    """
+    others = {name for name, parameter in spec.search_space.parameters.items() if parameter.role != "training"}
+    chosen = {name: configuration[name] for name in configuration if name in spec.trainer.hyperparameters - others}
     fixed = {
         "epochs": spec.epochs,
         "metric": spec.metric,
@@ -31,7 +36,7 @@ def train_task(
         configuration=dict(configuration),
         data=spec.data,
         training=TrainConfig.model_validate({**chosen, **fixed}),
-        artifacts_root=str(artifacts.root),
+        artifacts_root=artifacts.root,
         checkpoint_dir=artifacts.checkpoint_dir(lease.number, lease.attempt),
         resume_from=None if checkpoint is None else checkpoint.path,
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from trainers.config import EvaluateTask, TrainTask
-from trainers.errors import FailureCause, PeerFailedError, TrialError
+from trainers.errors import FailureCause, PeerFailedError, TrialError, full_disk
 from trainers.reporting import Reporter, TrialResult
 from trainers.trainer import Trainer
 
@@ -71,14 +71,18 @@ def run_task(task: Task, trainer: Trainer, data: Any, ranks: "Ranks", reporter: 
 
 def describe_failure(error: Exception, rank: int | None) -> Failure:
     """Name the cause of an exception: a trainer's own errors know it, anything else is the user's code."""
-    message = str(error) or type(error).__name__
+    reason = full_disk(error)
+    shown = reason or error
+    message = str(shown) or type(shown).__name__
     is_follow_up = isinstance(error, PeerFailedError) or any(sign in message.lower() for sign in _PEER_IS_GONE)
     cause: FailureCause = "rank_error" if is_follow_up else "user_error"
     if isinstance(error, TrialError):
         cause = error.cause
+    if reason is not None:
+        cause = "disk_full"
     return Failure(
         cause=cause,
-        error=type(error).__name__,
+        error=type(shown).__name__,
         message=message,
         traceback="".join(traceback.format_exception(error)),
         rank=rank,

@@ -221,20 +221,6 @@ class SearchSpace:
         except InvalidParameterError as error:
             raise InvalidSpaceError(f"search space {description['name']!r}: {error}") from error
 
-    def differences(self, other: "SearchSpace") -> tuple[str, ...]:
-        """Return how this space differs from the other, a sentence each; () when it does not.
-
-        Hooks and descriptions are not compared.
-        """
-        sentences = []
-        if self.task != other.task:
-            sentences.append(f"task is {self.task!r}, the other's is {other.task!r}")
-        for name in dict.fromkeys((*self._parameters, *other.parameters)):
-            mine, theirs = self._parameters.get(name), other.parameters.get(name)
-            if mine != theirs:
-                sentences.append(f"{name} is {mine or 'absent'}, in the other {theirs or 'absent'}")
-        return tuple(sentences)
-
     def __repr__(self) -> str:
         return f"SearchSpace({self.name!r}, {len(self._parameters)} parameters, task={self.task!r})"
 

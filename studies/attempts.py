@@ -1,26 +1,48 @@
 """What the owner of a trial may write, and who becomes its owner. Each function runs in the caller's transaction.
 
-A lease is checked under a lock on the trial, in the transaction that writes: an owner that was replaced can write
-nothing, however late it wakes up.
+Every write begins with a change of the trial's own row on the condition that the lease holds: an owner that was
+replaced can write nothing, however late it wakes up, and a reader sees by the row's revision that something changed.
 """
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import Connection, and_, bindparam, delete, exists, literal, or_, select, update
 
 from studies.errors import LeaseLostError, NotClaimableError
 from studies.identity import is_alive
+from studies.joint_writes import Row, write_while_held
 from studies.json_text import metrics_from_json, metrics_to_json
-from studies.ledger_rows import insert_checkpoint
+from studies.ledger_rows import checkpoint_row
 from studies.schema import optuna_tables as optuna
-from studies.schema.clock import epoch_now
+from studies.schema.clock import epoch_now, utc_now
 from studies.schema.tables import automl_reports, automl_trials
 from studies.study_rows import StudyRow
 from studies.trial import CheckpointRecord, Lease, TrialState
-from studies.trial_rows import LockedTrial, lock_trial, lock_trials, set_lease, set_state, set_trial_attributes
-from studies.upsert import upsert
+from studies.trial_rows import OPTUNA_STATES, FoundTrial, attribute_rows, find_trial, find_trials, set_state
 
-__all__ = ["claim", "end", "free_trials", "is_free", "pause", "read_metrics", "renew", "report"]
+__all__ = ["claim", "end", "is_free", "pause", "read_all_metrics", "read_metrics", "renew", "report"]
+
+
+_OWN = automl_trials.c
+_LEASE_HOLDS = and_(
+    _OWN.trial_id == bindparam("trial"),
+    _OWN.attempt == bindparam("held_attempt"),
+    _OWN.owner.is_not(None),
+    exists().where(
+        optuna.trials.c.trial_id == bindparam("trial"),
+        optuna.trials.c.study_id == bindparam("study"),
+        optuna.trials.c.state == "RUNNING",
+    ),
+)
+_GO_ON = update(automl_trials).where(_LEASE_HOLDS).values(revision=_OWN.revision + 1)
+_GIVE_UP = (
+    update(automl_trials)
+    .where(_LEASE_HOLDS)
+    .values(revision=_OWN.revision + 1, owner=None, expires_at=None, losses=_OWN.losses + bindparam("lost"))
+)
+_SET_STATE = update(optuna.trials).where(optuna.trials.c.trial_id == bindparam("trial"))
+_PAUSE = _SET_STATE.values(state=bindparam("new_state"))
+_END = _SET_STATE.values(state=bindparam("new_state"), datetime_complete=utc_now())
 
 
 def report(
@@ -37,19 +59,18 @@ def report(
     Raises:
         LeaseLostError: the lease is void.
     """
-    _lock_held(connection, study, lease)
+    step = {"step": epoch, "intermediate_value": value, "intermediate_value_type": "FINITE"}
+    metrics_row = {"epoch": epoch, "attempt": lease.attempt, "metrics": metrics_to_json(metrics)}
+    rows = [
+        Row(optuna.intermediate_values, ("step",), step),
+        Row(automl_reports, ("epoch",), metrics_row),
+    ]
+    if checkpoint is not None:
+        rows.append(checkpoint_row(lease, checkpoint))
+    if not write_while_held(connection, _GO_ON, _of(study, lease), trial_id=lease.trial_id, rows=rows):
+        raise _lost(connection, study, lease)
     if lease.attempt > 1:
         _forget_later_epochs(connection, lease, epoch)
-    upsert(connection, optuna.intermediate_values, ["trial_id", "step"], [_intermediate(lease.trial_id, epoch, value)])
-    row = {
-        "trial_id": lease.trial_id,
-        "epoch": epoch,
-        "attempt": lease.attempt,
-        "metrics": metrics_to_json(metrics),
-    }
-    upsert(connection, automl_reports, ["trial_id", "epoch"], [row])
-    if checkpoint is not None:
-        insert_checkpoint(connection, lease, checkpoint)
 
 
 def end(
@@ -67,45 +88,58 @@ def end(
     Raises:
         LeaseLostError: the lease is void; an ended trial never changes.
     """
-    trial = lock_trials(connection, study.id, [lease.trial_id]).get(lease.trial_id)
-    if not is_first_try and trial is not None and (trial.attempt, trial.state) == (lease.attempt, state):
-        return  # the first try was committed, only its answer was lost
-    trial = _held(trial, lease)
+    rows = attribute_rows(attributes)
     if state is TrialState.PRUNED:
         value = _last_value(connection, lease.trial_id)
     if value is not None:
-        row = {"trial_id": lease.trial_id, "objective": 0, "value": value, "value_type": "FINITE"}
-        upsert(connection, optuna.trial_values, ["trial_id", "objective"], [row])
-    set_trial_attributes(connection, lease.trial_id, attributes)
-    set_state(connection, trial, state)
-    set_lease(connection, lease.trial_id, attempt=lease.attempt, owner=None, ttl_s=0.0)
+        values = {"objective": 0, "value": value, "value_type": "FINITE"}
+        rows.append(Row(optuna.trial_values, ("objective",), values))
+    given_up = {**_of(study, lease), "lost": 0, "new_state": OPTUNA_STATES[state]}
+    if not write_while_held(connection, _GIVE_UP, given_up, trial_id=lease.trial_id, change=_END, rows=rows):
+        _check_was_done(connection, study, lease, state, is_first_try=is_first_try)
 
 
-def pause(connection: Connection, study: StudyRow, lease: Lease, *, is_first_try: bool) -> None:
-    """Let a trial rest; anyone may go on with it at once.
+def pause(connection: Connection, study: StudyRow, lease: Lease, *, is_lost: bool, is_first_try: bool) -> None:
+    """Let a trial rest; anyone may go on with it at once. `is_lost`: its worker was lost, which is counted.
 
     Raises:
         LeaseLostError: the lease is void.
     """
-    end(connection, study, lease, TrialState.PAUSED, None, {}, is_first_try=is_first_try)
+    given_up = {**_of(study, lease), "lost": int(is_lost), "new_state": OPTUNA_STATES[TrialState.PAUSED]}
+    if not write_while_held(connection, _GIVE_UP, given_up, trial_id=lease.trial_id, change=_PAUSE):
+        _check_was_done(connection, study, lease, TrialState.PAUSED, is_first_try=is_first_try)
 
 
-def claim(connection: Connection, study: StudyRow, trial_id: int, owner: str, ttl_s: float) -> Lease:
+def claim(
+    connection: Connection, study: StudyRow, trial_id: int, owner: str, ttl_s: float, *, is_first_try: bool
+) -> Lease:
     """Become the owner of a trial that nobody works on; the attempt number rises, so that the old owner is refused.
+
+    When an earlier try may have claimed it, and only its answer was lost, a trial of this owner is the one it claimed.
 
     Raises:
         NotClaimableError: somebody works on it, or it has ended.
         TrialNotFoundError: there is none of that key.
     """
-    trial = lock_trial(connection, study.id, study.name, trial_id)
-    if not trial.is_ours or not trial.state.may_become(TrialState.RUNNING):
-        raise NotClaimableError(trial.number, f"it is {trial.state.value}")
-    if trial.state is TrialState.QUEUED:
-        raise NotClaimableError(trial.number, "it is queued and was never started; start it instead")
-    if trial.state is TrialState.RUNNING and not is_free(trial.owner, trial.expires_in_s):
-        raise NotClaimableError(trial.number, f"{trial.owner} holds it for another {trial.expires_in_s or 0.0:.0f} s")
+    trial = find_trial(connection, study.id, study.name, trial_id)
+    if not is_first_try and (trial.state, trial.owner) == (TrialState.RUNNING, owner):
+        return Lease(trial_id=trial_id, number=trial.number, attempt=trial.attempt)
+    _check_claimable(trial)
+    is_lost = trial.state is TrialState.RUNNING
+    values = {
+        "attempt": trial.attempt + 1,
+        "owner": owner,
+        "expires_at": epoch_now() + ttl_s,
+        "revision": _OWN.revision + 1,
+        "losses": _OWN.losses + int(is_lost),
+    }
+    # The owner may have renewed its lease since it was looked at, unless it is known to be dead.
+    is_dead = literal(trial.owner is not None and is_alive(trial.owner) is False)
+    is_still_free = or_(_OWN.owner.is_(None), _OWN.expires_at <= epoch_now(), is_dead)
+    statement = update(automl_trials).where(_OWN.trial_id == trial_id, _OWN.attempt == trial.attempt, is_still_free)
+    if connection.execute(statement.values(values)).rowcount != 1:
+        raise NotClaimableError(trial.number, "somebody else was quicker")
     set_state(connection, trial, TrialState.RUNNING)
-    set_lease(connection, trial_id, attempt=trial.attempt + 1, owner=owner, ttl_s=ttl_s)
     return Lease(trial_id=trial_id, number=trial.number, attempt=trial.attempt + 1)
 
 
@@ -116,27 +150,32 @@ def is_free(owner: str | None, expires_in_s: float | None) -> bool:
     return expires_in_s <= 0.0 or is_alive(owner) is False
 
 
-def free_trials(connection: Connection, study_id: int) -> frozenset[int]:
-    """The keys of the trials that `claim` would give."""
-    trials, own = optuna.trials.c, automl_trials.c
-    query = (
-        select(trials.trial_id, trials.state, own.owner, (own.expires_at - epoch_now()).label("expires_in_s"))
-        .select_from(optuna.trials.join(automl_trials, own.trial_id == trials.trial_id))
-        .where(trials.study_id == study_id, trials.state.in_(("WAITING", "RUNNING")), own.attempt > 0)
-    )
-    rows = connection.execute(query)
-    return frozenset(r.trial_id for r in rows if r.state == "WAITING" or is_free(r.owner, r.expires_in_s))
-
-
 def renew(connection: Connection, study: StudyRow, leases: Sequence[Lease], ttl_s: float) -> tuple[Lease, ...]:
     """Let leases last for another `ttl_s` seconds from now; the ones that are void."""
-    trials = lock_trials(connection, study.id, [lease.trial_id for lease in leases])
+    trials = find_trials(connection, study.id, [lease.trial_id for lease in leases])
     lost = tuple(lease for lease in leases if _void(trials.get(lease.trial_id), lease))
-    held = [lease.trial_id for lease in leases if lease not in lost]
+    held = [
+        and_(_OWN.trial_id == lease.trial_id, _OWN.attempt == lease.attempt) for lease in leases if lease not in lost
+    ]
     if held:
-        statement = update(automl_trials).where(automl_trials.c.trial_id.in_(held))
+        statement = update(automl_trials).where(or_(*held), _OWN.owner.is_not(None))
         connection.execute(statement.values(expires_at=epoch_now() + ttl_s))
     return lost
+
+
+def read_all_metrics(connection: Connection, study_id: int) -> dict[int, dict[int, dict[str, float]]]:
+    """Read everything that was measured in a study: trial key -> epoch -> metric -> value."""
+    table, trials = automl_reports.c, optuna.trials.c
+    query = (
+        select(table.trial_id, table.epoch, table.metrics)
+        .select_from(automl_reports.join(optuna.trials, trials.trial_id == table.trial_id))
+        .where(trials.study_id == study_id)
+        .order_by(table.trial_id, table.epoch)
+    )
+    metrics: dict[int, dict[int, dict[str, float]]] = {}
+    for row in connection.execute(query):
+        metrics.setdefault(row.trial_id, {})[row.epoch] = metrics_from_json(row.metrics)
+    return metrics
 
 
 def read_metrics(connection: Connection, trial_id: int) -> dict[int, dict[str, float]]:
@@ -148,18 +187,30 @@ def read_metrics(connection: Connection, trial_id: int) -> dict[int, dict[str, f
     return {row.epoch: metrics_from_json(row.metrics) for row in rows}
 
 
-def _lock_held(connection: Connection, study: StudyRow, lease: Lease) -> LockedTrial:
-    return _held(lock_trials(connection, study.id, [lease.trial_id]).get(lease.trial_id), lease)
+def _of(study: StudyRow, lease: Lease) -> dict[str, int]:
+    return {"study": study.id, "trial": lease.trial_id, "held_attempt": lease.attempt}
 
 
-def _held(trial: LockedTrial | None, lease: Lease) -> LockedTrial:
-    reason = _void(trial, lease)
-    if reason or trial is None:
-        raise LeaseLostError(lease, reason)
-    return trial
+def _check_was_done(
+    connection: Connection, study: StudyRow, lease: Lease, state: TrialState, *, is_first_try: bool
+) -> None:
+    """Accept a lease that is void because an earlier try gave it up, and only the answer to that was lost.
+
+    Raises:
+        LeaseLostError: it is void for another reason.
+    """
+    trial = find_trials(connection, study.id, [lease.trial_id]).get(lease.trial_id)
+    is_done = trial is not None and (trial.attempt, trial.state) == (lease.attempt, state)
+    if is_first_try or not is_done:
+        raise _lost(connection, study, lease)
 
 
-def _void(trial: LockedTrial | None, lease: Lease) -> str:
+def _lost(connection: Connection, study: StudyRow, lease: Lease) -> LeaseLostError:
+    trial = find_trials(connection, study.id, [lease.trial_id]).get(lease.trial_id)
+    return LeaseLostError(lease, _void(trial, lease) or "it was taken at this moment")
+
+
+def _void(trial: FoundTrial | None, lease: Lease) -> str:
     """Why a lease is void; empty when it holds."""
     if trial is None:
         return "the trial was deleted"
@@ -168,6 +219,15 @@ def _void(trial: LockedTrial | None, lease: Lease) -> str:
     if trial.attempt != lease.attempt:
         return f"{trial.owner} works on it in attempt {trial.attempt}"
     return ""
+
+
+def _check_claimable(trial: FoundTrial) -> None:
+    if not trial.is_ours or not trial.state.may_become(TrialState.RUNNING):
+        raise NotClaimableError(trial.number, f"it is {trial.state.value}")
+    if trial.state is TrialState.QUEUED:
+        raise NotClaimableError(trial.number, "it is queued and was never started; start it instead")
+    if trial.state is TrialState.RUNNING and not is_free(trial.owner, trial.expires_in_s):
+        raise NotClaimableError(trial.number, f"{trial.owner} holds it for another {trial.expires_in_s or 0.0:.0f} s")
 
 
 def _forget_later_epochs(connection: Connection, lease: Lease, epoch: int) -> None:
@@ -180,15 +240,6 @@ def _forget_later_epochs(connection: Connection, lease: Lease, epoch: int) -> No
         delete(optuna.intermediate_values).where(steps.trial_id == lease.trial_id, steps.step.in_(stale))
     )
     connection.execute(delete(automl_reports).where(later))
-
-
-def _intermediate(trial_id: int, epoch: int, value: float) -> dict[str, object]:
-    return {
-        "trial_id": trial_id,
-        "step": epoch,
-        "intermediate_value": value,
-        "intermediate_value_type": "FINITE",
-    }
 
 
 def _last_value(connection: Connection, trial_id: int) -> float | None:

@@ -3,13 +3,14 @@
 The database holds paths relative to a root, so that a study and its files can be moved together.
 """
 
-import hashlib
 import logging
 import math
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from studies.checkpoint_files import CheckpointFiles
+from studies.errors import CheckpointStoreError
 from studies.ranking import best_of
 from studies.trial import CheckpointRecord, Lease, Trial, TrialState
 
@@ -76,30 +77,30 @@ class CheckpointLedger:
 
     Args:
         study: holds the ledger.
-        root: the folder below which all paths of the ledger lie; may be another one each time.
+        root: the folder, or the URL of a store, below which all paths of the ledger lie; may be another one each time.
     """
 
-    def __init__(self, study: "Study", root: Path) -> None:
+    def __init__(self, study: "Study", root: str | Path) -> None:
         self._study = study
-        self._root = root
+        self._files = CheckpointFiles(str(root))
 
-    def path(self, record: CheckpointRecord) -> Path:
-        """Where a checkpoint's file lies on this machine."""
-        return self._root / record.path
+    def path(self, record: CheckpointRecord) -> str:
+        """Where a checkpoint's file lies: a path of this machine, or a URL."""
+        return self._files.location(record.path)
 
-    def is_elsewhere(self, folder: Path) -> bool:
-        """Whether unfinished trials have checkpoints, but the folder of the study's files does not exist at all.
+    def missing_folders(self) -> Sequence[str]:
+        """The folders, relative to the root, of unfinished trials' checkpoints, when not one of them exists.
 
-        Then it was moved, or is not mounted on this machine: the trials would all start anew.
+        Then they were moved, or are not mounted on this machine: the trials would all start anew.
 
-        Args:
-            folder: the study's own folder below the root, absolute.
+        Raises:
+            CheckpointStoreError: the root cannot be looked at.
         """
-        if folder.exists():
-            return False
         holders = self._study.trials_with_checkpoints()
         unfinished = self._study.trials([TrialState.PAUSED, TrialState.RUNNING])
-        return any(trial.id in holders for trial in unfinished)
+        records = [record for t in unfinished if t.id in holders for record in self._study.checkpoints(t)]
+        folders = sorted({PurePosixPath(record.path).parts[0] for record in records})
+        return [] if any(self._files.exists(folder) for folder in folders) else folders
 
     def latest(self, trial: Trial | Lease) -> CheckpointRecord | None:
         """Find the newest checkpoint whose file is whole: the last one of the newest attempt that has one.
@@ -107,17 +108,24 @@ class CheckpointLedger:
         Returns:
             None when there is none: then the trial starts anew. A checkpoint that is missing or damaged is named in the
             log, and an older one is taken; the ledger stays as it is.
+
+        Raises:
+            CheckpointStoreError: the files cannot be reached.
         """
         records = self._study.checkpoints(trial)
         for record in records:
             if self._is_whole(trial, record):
                 return record
         if records:
-            _log.warning("trial %d has no whole checkpoint below %s and starts anew", trial.number, self._root)
+            _log.warning("trial %d has no whole checkpoint below %s and starts anew", trial.number, self._files.root)
         return None
 
     def best(self, trial: Trial) -> CheckpointRecord | None:
-        """Find the checkpoint of the trial's best epoch; None when it is gone or damaged, which the log then names."""
+        """Find the checkpoint of the trial's best epoch; None when it is gone or damaged, which the log then names.
+
+        Raises:
+            CheckpointStoreError: the files cannot be reached.
+        """
         epoch = best_epoch(trial, self._study.direction)
         records = [record for record in self._study.checkpoints(trial) if record.epoch == epoch]
         return next((record for record in records if self._is_whole(trial, record)), None)
@@ -126,15 +134,17 @@ class CheckpointLedger:
         """Delete files and then their rows, and the folders that are empty then; what is gone already is no error.
 
         In this order a crash leaves a row without a file, which `latest` passes over, and never a file that nobody
-        knows. The root itself stays.
+        knows. The root itself stays. A file that cannot be removed is named in the log and keeps its row, so that the
+        next `trim` tries again.
         """
-        if not records:
+        gone = [record for record in records if self._is_removed(record)]
+        if not gone:
             return
-        for record in records:
-            self.path(record).unlink(missing_ok=True)
-        self._study.forget_checkpoints(trial, records)
-        for record in records:
-            self._remove_empty_folders(record)
+        self._study.forget_checkpoints(trial, gone)
+        for record in gone:
+            remains = self._files.remove_empty_folders(record.path)
+            if remains is not None:
+                _log.debug("a folder stays: %s", remains)
 
     def trim(self, trial: Trial, *, keep_best: int = 1) -> None:
         """Remove the checkpoints that `removable` names, after a report or the end of a trial.
@@ -166,29 +176,16 @@ class CheckpointLedger:
         )
         self.remove(trial, records)
 
-    def _remove_empty_folders(self, record: CheckpointRecord) -> None:
-        for parent in PurePosixPath(record.path).parents[:-1]:  # the last one is the root
-            folder = self._root / parent
-            try:
-                folder.rmdir()
-            except FileNotFoundError:
-                continue
-            except OSError as error:  # most often: it is not empty
-                _log.debug("folder stays folder=%s reason=%s", folder, error.strerror)
-                return
+    def _is_removed(self, record: CheckpointRecord) -> bool:
+        try:
+            self._files.remove(record.path)
+        except CheckpointStoreError as error:
+            _log.warning("a checkpoint that is no longer needed stays: %s", error)
+            return False
+        return True
 
     def _is_whole(self, trial: Trial | Lease, record: CheckpointRecord) -> bool:
-        fault = _fault(self.path(record), record)
+        fault = self._files.fault(record)
         if fault is not None:
             _log.warning("checkpoint %s of trial %d %s", record.path, trial.number, fault)
         return fault is None
-
-
-def _fault(path: Path, record: CheckpointRecord) -> str | None:
-    if not path.is_file():
-        return f"is missing: {path}"
-    if path.stat().st_size != record.size_bytes:
-        return f"has {path.stat().st_size} bytes instead of {record.size_bytes}"
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return None if digest == record.digest else "is damaged: its digest differs from the ledger's"

@@ -3,18 +3,28 @@
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from studies.errors import StorageError
 
-__all__ = ["DatabaseAddress"]
+__all__ = ["DatabaseAddress", "DatabaseKind"]
 
-_ALLOWED = "sqlite:///folder/study.db or postgresql://user@host/database"
-_SECRET_OPTIONS = frozenset({"password", "sslpassword", "passfile"})
+DatabaseKind: TypeAlias = Literal["sqlite", "postgresql", "mysql"]
+"""SQLAlchemy's name of the dialect; MariaDB is `mysql`."""
+
+_ALLOWED = "sqlite:///folder/study.db, postgresql://user@host/database or mysql://user@host/database"
+_SECRET_OPTIONS = frozenset({"password", "passwd", "sslpassword", "ssl_key_password", "passfile"})
 _SQLITE_SUFFIXES = frozenset({".db", ".sqlite", ".sqlite3"})
-_POSTGRESQL_SCHEMES = frozenset({"postgres", "postgresql", "postgresql+psycopg"})
+_DRIVERS: dict[str, tuple[DatabaseKind, str]] = {
+    "postgres": ("postgresql", "psycopg"),
+    "postgresql": ("postgresql", "psycopg"),
+    "mysql": ("mysql", "pymysql"),
+    "mariadb": ("mysql", "pymysql"),
+}
+"""Scheme without a driver -> kind of database and the one driver that is used for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,8 +35,10 @@ class DatabaseAddress:
         url: what SQLAlchemy connects to; holds the password.
         shown: the same for people: without the password.
         file: the SQLite file, absolute; None for a server.
+        kind: which database it is.
     """
 
+    kind: DatabaseKind
     url: URL
     shown: str
     file: Path | None
@@ -43,9 +55,15 @@ class DatabaseAddress:
         url = _made(text)
         if url.drivername in ("sqlite", "sqlite+pysqlite"):
             return _sqlite(_sqlite_path(url))
-        if url.drivername in _POSTGRESQL_SCHEMES:
-            return _postgresql(url)
-        raise StorageError(f"{url.drivername!r} is not a supported kind of database; write {_ALLOWED}")
+        scheme, _, driver = url.drivername.partition("+")
+        if scheme not in _DRIVERS:
+            raise StorageError(f"{url.drivername!r} is not a supported kind of database; write {_ALLOWED}")
+        kind, own_driver = _DRIVERS[scheme]
+        if driver not in ("", own_driver):
+            raise StorageError(
+                f"the driver {driver!r} is not supported: {scheme} is reached by {own_driver}; write {scheme}://..."
+            )
+        return _server(url, kind, own_driver)
 
 
 def _made(text: str) -> URL:
@@ -92,13 +110,13 @@ def _sqlite(path: Path) -> DatabaseAddress:
     if file.is_dir():
         raise StorageError(f"{file} is a folder; give the path of a file in it, such as {file / 'studies.db'}")
     url = URL.create("sqlite", database=str(file))
-    return DatabaseAddress(url=url, shown=f"sqlite:///{file}", file=file)
+    return DatabaseAddress(kind="sqlite", url=url, shown=f"sqlite:///{file}", file=file)
 
 
-def _postgresql(url: URL) -> DatabaseAddress:
+def _server(url: URL, kind: DatabaseKind, driver: str) -> DatabaseAddress:
     if not url.database:
         raise StorageError(f"the address of a server names its database after the host; write {_ALLOWED}")
     # SQLAlchemy's plain `postgresql` has meant different drivers over time, so the driver is always named.
-    url = url.set(drivername="postgresql+psycopg")
+    url = url.set(drivername=f"{kind}+{driver}")
     shown = url.difference_update_query(_SECRET_OPTIONS)
-    return DatabaseAddress(url=url, shown=shown.render_as_string(hide_password=True), file=None)
+    return DatabaseAddress(kind=kind, url=url, shown=shown.render_as_string(hide_password=True), file=None)

@@ -7,12 +7,14 @@ from studies.trial import Lease
 
 __all__ = [
     "BudgetSpentError",
+    "CheckpointStoreError",
     "DirectionMismatchError",
     "IncompatibleDistributionError",
     "InvalidNameError",
     "LeaseLostError",
     "NotClaimableError",
     "NumberTakenError",
+    "StorageAwayError",
     "StorageError",
     "StorageFullError",
     "StudyError",
@@ -29,8 +31,16 @@ class StorageError(StudyError):
     """The database cannot be used; the message is one line and never holds a password."""
 
 
+class StorageAwayError(StorageError):
+    """The database stayed busy or could not be reached; the same may work later."""
+
+
 class StorageFullError(StorageError):
     """The disk under the database is full."""
+
+
+class CheckpointStoreError(StudyError):
+    """The files of the checkpoints cannot be reached; nothing is known about them, and the ledger stays as it is."""
 
 
 class InvalidNameError(StudyError, ValueError):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-__all__ = ["is_alive", "process_identity"]
+__all__ = ["host_and_pid", "is_alive", "process_identity"]
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _PID_NAMESPACE = Path("/proc/self/ns/pid")
@@ -21,8 +21,16 @@ _START_TIME_FIELD = 19
 
 def process_identity() -> str:
     """Name this process as `host/boot-id/pid-namespace/pid/start-time`."""
-    pid = os.getpid()
-    return "/".join((socket.gethostname(), *_place(), str(pid), _start_time(pid)))
+    return _identity_of(os.getpid())
+
+
+def host_and_pid(owner: str) -> tuple[str, int] | None:
+    """Read the host and the pid from an owner's name; None when the name is not one of ours."""
+    match owner.split("/"):
+        case [host, _, _, pid, _] if pid.isdecimal():
+            return host, int(pid)
+        case _:
+            return None
 
 
 def is_alive(owner: str) -> bool | None:
@@ -35,11 +43,18 @@ def is_alive(owner: str) -> bool | None:
         True or False when the owner lives on this kernel and in this pid namespace; None when it is somewhere else,
         or the name is not one of ours: then only the end of its lease tells.
     """
+    if owner == process_identity():
+        return True
     match owner.split("/"):
         case [_, boot, namespace, pid, start] if (boot, namespace) == _place() and pid.isdecimal():
             return _runs(int(pid), start)
         case _:
             return None
+
+
+@cache  # for each pid: a forked child is another process
+def _identity_of(pid: int) -> str:
+    return "/".join((socket.gethostname(), *_place(), str(pid), _start_time(pid)))
 
 
 @cache

@@ -1,4 +1,7 @@
-"""Keeps the leases of this process alive in a thread of its own, whatever the process is busy with."""
+"""Signs of life of this process, given in a thread of its own, whatever the process is busy with.
+
+They keep its leases, and count the time that the study is searched.
+"""
 
 import logging
 import threading
@@ -6,7 +9,7 @@ import time
 from collections.abc import Iterable
 from types import TracebackType
 
-from studies.errors import StorageError
+from studies.errors import StorageAwayError, StorageError
 from studies.study import Study
 from studies.trial import Lease
 
@@ -14,15 +17,17 @@ __all__ = ["LeaseKeeper"]
 
 _log = logging.getLogger(__name__)
 
-_RENEWALS_PER_TTL = 3
-"""Two renewals may fail before a lease is over."""
+_RENEWALS_PER_TTL = 6
+"""A database that is away for four fifths of `ttl_s` costs no lease."""
+_FAREWELL_S = 1.0
+"""How long the last sign of life may take: nobody waits for more than that when a search has ended."""
 
 
 class LeaseKeeper:
-    """Renews leases while it is entered as a `with` statement; safe for threads.
+    """Renews leases while it is entered as a `with` statement, and counts the study's time; safe for threads.
 
-    When the database cannot be reached it goes on trying, and says so once. After `patience_s` without an answer every
-    lease counts as lost: other machines may have taken the trials long ago.
+    When the database cannot be reached it goes on trying, and says when it answers again. After `patience_s` without an
+    answer every lease counts as lost: other machines may have taken the trials long ago.
 
     Args:
         study: the study of the leases.
@@ -73,16 +78,21 @@ class LeaseKeeper:
         self._thread.join()
 
     def _run(self) -> None:
+        self._renew(self._interval_s)
         while not self._stopped.wait(self._interval_s):
-            with self._lock:
-                held = tuple(self._held - self._lost)
-            try:
-                # A renewal that takes longer than until the next one is no use.
-                lost = self._study.renew(held, ttl_s=self._ttl_s, patience_s=self._interval_s)
-            except StorageError as error:
-                self._note_failure(error)
-            else:
-                self._note_answer(lost)
+            # A renewal that takes longer than until the next one is no use.
+            self._renew(self._interval_s)
+        self._renew(_FAREWELL_S)
+
+    def _renew(self, patience_s: float) -> None:
+        with self._lock:
+            held = tuple(self._held - self._lost)
+        try:
+            lost = self._study.renew(held, ttl_s=self._ttl_s, patience_s=patience_s)
+        except StorageError as error:
+            self._note_failure(error)
+        else:
+            self._note_answer(lost)
 
     def _note_answer(self, lost: Iterable[Lease]) -> None:
         if self._is_away:
@@ -91,7 +101,8 @@ class LeaseKeeper:
         self._mark_lost(lost)
 
     def _note_failure(self, error: StorageError) -> None:
-        if not self._is_away:
+        # That it is away was said by whoever met it first.
+        if not self._is_away and not isinstance(error, StorageAwayError):
             _log.warning("leases cannot be renewed, trying again: %s", error)
         self._is_away = True
         if time.monotonic() - self._answered_at > self._patience_s:

@@ -5,20 +5,20 @@ from pathlib import PurePosixPath
 
 from sqlalchemy import Connection, delete, select
 
+from studies.joint_writes import Row
 from studies.schema import optuna_tables as optuna
 from studies.schema.tables import automl_checkpoints
 from studies.trial import CheckpointRecord, Lease
-from studies.upsert import upsert
 
 __all__ = [
     "check_checkpoint_path",
+    "checkpoint_row",
     "delete_checkpoints",
-    "insert_checkpoint",
     "read_checkpoints",
     "trials_with_checkpoints",
 ]
 
-_LONGEST_PATH = 1024
+_LONGEST_PATH = 512
 
 
 def check_checkpoint_path(path: str) -> None:
@@ -35,17 +35,16 @@ def check_checkpoint_path(path: str) -> None:
         )
 
 
-def insert_checkpoint(connection: Connection, lease: Lease, record: CheckpointRecord) -> None:
-    """Write a checkpoint into the ledger; a file that was written again replaces its row."""
-    row = {
-        "trial_id": lease.trial_id,
+def checkpoint_row(lease: Lease, record: CheckpointRecord) -> Row:
+    """A checkpoint in the ledger; a file that was written again takes the place of its row."""
+    values = {
         "path": record.path,
         "epoch": record.epoch,
         "attempt": lease.attempt,
         "digest": record.digest,
         "size_bytes": record.size_bytes,
     }
-    upsert(connection, automl_checkpoints, ["trial_id", "path"], [row])
+    return Row(automl_checkpoints, ("path",), values)
 
 
 def read_checkpoints(connection: Connection, trial_id: int) -> tuple[CheckpointRecord, ...]:

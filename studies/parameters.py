@@ -50,9 +50,11 @@ def stored_parameters(
 
 
 def check_compatible(connection: Connection, study_id: int, kinds: Collection[tuple[str, str]]) -> None:
-    """Refuse parameters whose kind, scale or choices differ from those of earlier trials, as Optuna does.
+    """Refuse parameters whose kind differs from that of earlier trials: float, integer or choice.
 
-    Ranges may change. One statement; the caller remembers what has passed.
+    Ranges, scales and choices may change, since every stored value comes with its own distribution. That is more than
+    Optuna allows, which then still reads the study, and refuses to go on with it. One statement; the caller remembers
+    what has passed.
 
     Args:
         connection: holds the transaction.
@@ -62,7 +64,7 @@ def check_compatible(connection: Connection, study_id: int, kinds: Collection[tu
     Raises:
         IncompatibleDistributionError: at least one differs; all are listed.
     """
-    from optuna.distributions import check_distribution_compatibility, json_to_distribution
+    from optuna.distributions import json_to_distribution
 
     table, given = optuna.trial_params, dict(kinds)
     query = (
@@ -71,12 +73,11 @@ def check_compatible(connection: Connection, study_id: int, kinds: Collection[tu
         .join(optuna.trials, optuna.trials.c.trial_id == table.c.trial_id)
         .where(optuna.trials.c.study_id == study_id, table.c.param_name.in_(given))
     )
-    faults = []
-    for name, earlier in connection.execute(query):
-        try:
-            check_distribution_compatibility(json_to_distribution(earlier), json_to_distribution(given[name]))
-        except ValueError as error:
-            faults.append(f"parameter {name!r} was {earlier} and is now {given[name]} ({error})")
+    faults = [
+        f"parameter {name!r} was {earlier} and is now {given[name]}, another kind"
+        for name, earlier in connection.execute(query)
+        if type(json_to_distribution(earlier)) is not type(json_to_distribution(given[name]))
+    ]
     if faults:
         raise IncompatibleDistributionError(f"{'; '.join(faults)}; give the changed space a new study")
 

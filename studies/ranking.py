@@ -11,7 +11,8 @@ __all__ = ["best_of"]
 def best_of(trials: Iterable[Trial], direction: str, k: int) -> tuple[Trial, ...]:
     """The `k` best COMPLETE trials with a finite value, best first; of equal ones the older first.
 
-    A pruned trial is never among them: the value that Optuna stores for it is that of an unfinished training.
+    A pruned trial is never among them: the value that Optuna stores for it is that of an unfinished training. Neither
+    is an imported one: it was measured elsewhere, and there is no checkpoint of it here.
 
     Raises:
         ValueError: `k` is less than 1.
@@ -22,6 +23,9 @@ def best_of(trials: Iterable[Trial], direction: str, k: int) -> tuple[Trial, ...
     ranked = sorted(
         (sign * trial.value, trial.number, trial)
         for trial in trials
-        if trial.state is TrialState.COMPLETE and trial.value is not None and math.isfinite(trial.value)
+        if trial.state is TrialState.COMPLETE
+        and not trial.is_imported
+        and trial.value is not None
+        and math.isfinite(trial.value)
     )
     return tuple(trial for _, _, trial in ranked[:k])

@@ -1,7 +1,5 @@
 """The report of a study: one HTML file that needs no network, no server and no other file."""
 
-import os
-import secrets
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from html import escape
@@ -11,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from studies.figures.snapshot import NotDefined, StudyLike, StudySnapshot, snapshot_of
 from studies.trial import JsonScalar, TrialState
+from studies.whole_file import written_beside
 
 if TYPE_CHECKING:
     import optuna
@@ -58,14 +57,9 @@ def write_report(
     snapshot = snapshot_of(study, metric=metric, distributions=space.distributions() if space is not None else None)
     roles = {} if space is None else {name: p.role for name, p in space.parameters.items()}
     target = Path(path).expanduser()
-    target.parent.mkdir(parents=True, exist_ok=True)
     page = render_report(snapshot, roles=roles, graph=graph)
-    beside = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.part")
-    try:
+    with written_beside(target) as beside:
         beside.write_text(page, encoding="utf-8")
-        os.replace(beside, target)
-    finally:
-        beside.unlink(missing_ok=True)
     return target
 
 

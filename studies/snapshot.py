@@ -1,178 +1,181 @@
-"""All trials of a study in memory: reads a trial until it has ended, and never again.
+"""All trials of a study in memory: reads what changed, and nothing else.
 
-The number of statements is the same for ten trials and for ten thousand.
+An ended trial never changes, and is read once. Of the others one statement reads where they stand, and only those whose
+revision differs are read again; what this process has written itself is not read back.
 """
 
 import threading
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from functools import lru_cache
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Table, or_, select
+from sqlalchemy import Connection, Row
 
-from studies.json_text import from_json
-from studies.schema import optuna_tables as optuna
-from studies.schema.tables import automl_trials
-from studies.transactions import Transactions
-from studies.trial import JsonScalar, Trial, TrialState
-from studies.trial_rows import state_of
+from studies.attempts import is_free
+from studies.standing import Standing
+from studies.trial import JsonScalar, Lease, Trial, TrialState
+from studies.trial_reading import read_heads, read_trials, trial_of
 
-__all__ = ["Snapshot", "read_trials"]
+__all__ = ["Snapshot"]
 
-_NOT_FINITE = {"INF_POS": float("inf"), "INF_NEG": float("-inf"), "NAN": float("nan")}
-_NEVER_READ = -1
-_FEW = 500
-"""Trials that are looked up by their keys one by one."""
+
+@dataclass(frozen=True, slots=True)
+class _Unfinished:
+    """What was last seen of a trial that may still change.
+
+    Attributes:
+        mark: differs when something was written to the trial; None: a trial of plain Optuna, which has no such mark.
+        expires_in_s: what was left of its lease; None without one.
+    """
+
+    number: int
+    mark: tuple[int, str, int] | None
+    expires_in_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Own:
+    """What this process has written to a trial that it brought to life; valid while the trial has this revision."""
+
+    configuration: Mapping[str, JsonScalar]
+    attributes: Mapping[str, object]
+    revision: int = 0
+    reports: Mapping[int, float] = field(default_factory=dict)
+    value: float | None = None
 
 
 class Snapshot:
-    """The trials of one study, as they were when `refreshed` was last called; safe for threads."""
+    """The trials of one study, as they were when `refresh` last looked; safe for threads."""
 
-    def __init__(self, transactions: Transactions, study_id: int) -> None:
-        self._transactions = transactions
+    def __init__(self, study_id: int) -> None:
         self._study_id = study_id
         self._lock = threading.Lock()
-        self._trials: dict[int, Trial] = {}
-        self._in_order: tuple[Trial, ...] = ()
-        self._unfinished: frozenset[int] = frozenset()
-        self._last_id = _NEVER_READ
+        self._trials: list[Trial] = []  # in order of their numbers
+        self._unfinished: dict[int, _Unfinished] = {}
+        self._own: dict[int, _Own] = {}
+        self._last_id: int | None = None
+        self._ended_places = 0
 
-    def refreshed(self) -> tuple[Trial, ...]:
-        """Read new and unfinished trials and return all of them, in order of their numbers."""
+    def refresh(self, connection: Connection) -> Standing | None:
+        """Read new trials, and what changed of the unfinished ones, in the caller's transaction.
+
+        Returns:
+            How the study stands; None when it was deleted.
+        """
         with self._lock:
-            changed = self._transactions.read(self._read_changed)
-            if changed:
-                self._take(changed)
-            return self._in_order
+            # A study's trials are inserted under a lock on its row, so that no smaller key appears later.
+            heads, standing = read_heads(connection, self._study_id, self._last_id, self._unfinished)
+            changed = [row for row in heads if self._is_changed(row)]
+            own = [trial for row in changed if (trial := self._written_here(row)) is not None]
+            unread = {row.trial_id for row in changed} - {trial.id for trial in own}
+            rows = [row for row in changed if row.trial_id in unread]
+            known = {key: self._trial(seen.number) for key, seen in self._unfinished.items() if seen.mark is not None}
+            self._take(own + read_trials(connection, self._study_id, rows, known))
+            self._look_at(heads)
+        return standing
 
-    def _read_changed(self, connection: Connection) -> list[Trial]:
-        # A study's trials are inserted under a lock on its row, so that no smaller key appears later.
-        trials = optuna.trials.c
-        is_changed = or_(trials.trial_id > self._last_id, trials.trial_id.in_(self._unfinished))
-        return read_trials(connection, (trials.study_id == self._study_id) & is_changed)
+    def trials(self) -> tuple[Trial, ...]:
+        """All trials, in order of their numbers."""
+        with self._lock:
+            return tuple(self._trials)
 
-    def _take(self, changed: list[Trial]) -> None:
-        self._trials |= {trial.number: trial for trial in changed}
-        self._in_order = tuple(self._trials[number] for number in sorted(self._trials))
-        self._unfinished = frozenset(trial.id for trial in changed if not trial.state.is_ended)
-        self._last_id = max(self._last_id, max(trial.id for trial in changed))
+    def claimable(self) -> tuple[Trial, ...]:
+        """The trials that nobody works on: PAUSED ones, and RUNNING ones whose owner is gone."""
+        with self._lock:
+            seen = [(self._trial(one.number), one.expires_in_s) for one in self._unfinished.values()]
+        return tuple(trial for trial, expires_in_s in seen if _is_claimable(trial, expires_in_s))
 
+    @property
+    def next_number(self) -> int:
+        """The number of the trial that is created next."""
+        with self._lock:
+            return len(self._trials)
 
-def read_trials(connection: Connection, which: ColumnElement[bool]) -> list[Trial]:
-    """Read trials by a condition on the columns of Optuna's `trials`; at most six statements."""
-    own = automl_trials.c
-    rows = connection.execute(
-        select(optuna.trials, own.configuration, own.attempt, own.owner, own.infeasible)
-        .select_from(optuna.trials.outerjoin(automl_trials, own.trial_id == optuna.trials.c.trial_id))
-        .where(which)
-        .order_by(optuna.trials.c.trial_id)
-    ).all()
-    if not rows:
-        return []
-    configurations = _foreign_configurations(connection, which, [r.trial_id for r in rows if r.configuration is None])
-    ids = [row.trial_id for row in rows]
-    values = _values(connection, which, ids)
-    reports = _reports(connection, which, ids)
-    attributes = _rows_of(connection, optuna.trial_user_attributes, which, ids)
-    return [
-        _trial(
-            row,
-            from_json(row.configuration) if row.configuration is not None else configurations.get(row.trial_id, {}),
-            values.get(row.trial_id),
-            reports[row.trial_id],
-            {attribute.key: from_json(attribute.value_json) for attribute in attributes[row.trial_id]},
+    @property
+    def claimed(self) -> int:
+        """How many trials hold a place in the budget."""
+        with self._lock:
+            unfinished = (self._trial(seen.number) for seen in self._unfinished.values())
+            return self._ended_places + sum(trial.is_counted for trial in unfinished)
+
+    def first_lease(self, number: int, owner: str) -> Lease | None:
+        """The lease of a trial that this owner works on in its first attempt; None when it does not."""
+        with self._lock:
+            if number >= len(self._trials):
+                return None
+            trial = self._trial(number)
+        if (trial.state, trial.owner, trial.attempt) != (TrialState.RUNNING, owner, 1):
+            return None
+        return Lease(trial_id=trial.id, number=number, attempt=1)
+
+    def note_birth(
+        self, lease: Lease, configuration: Mapping[str, JsonScalar], attributes: Mapping[str, object]
+    ) -> None:
+        """Take over what this process has just stored in a new trial, so that it need not be read back."""
+        with self._lock:
+            self._own[lease.trial_id] = _Own(configuration=configuration, attributes=attributes)
+
+    def note_report(self, lease: Lease, epoch: int, value: float) -> None:
+        """Take over a report that this process has just stored."""
+        with self._lock:
+            if (own := self._own.get(lease.trial_id)) is not None:
+                reports = dict(sorted({**own.reports, epoch: value}.items()))
+                self._own[lease.trial_id] = replace(own, revision=own.revision + 1, reports=reports)
+
+    def note_end(self, lease: Lease, value: float | None, attributes: Mapping[str, object]) -> None:
+        """Take over the end of a trial that this process has just stored."""
+        with self._lock:
+            if (own := self._own.get(lease.trial_id)) is not None:
+                facts = {**own.attributes, **attributes}
+                self._own[lease.trial_id] = replace(own, revision=own.revision + 1, value=value, attributes=facts)
+
+    def _written_here(self, row: Row[Any]) -> Trial | None:
+        """The trial when this process alone has written to it, and nothing that is not known."""
+        own = self._own.get(row.trial_id)
+        if own is None or (row.revision, row.attempt) != (own.revision, 1):
+            return None
+        return trial_of(row, own.configuration, own.value, own.reports, own.attributes)
+
+    def _is_changed(self, row: Row[Any]) -> bool:
+        seen = self._unfinished.get(row.trial_id)
+        return (seen is None and row.trial_id > (self._last_id or 0)) or (
+            seen is not None and (seen.mark is None or seen.mark != _mark(row))
         )
-        for row in rows
-    ]
+
+    def _take(self, changed: Iterable[Trial]) -> None:
+        for trial in changed:
+            self._put(trial)
+            if trial.state.is_ended:
+                self._unfinished.pop(trial.id, None)
+                self._own.pop(trial.id, None)
+                self._ended_places += trial.is_counted
+
+    def _look_at(self, heads: Iterable[Row[Any]]) -> None:
+        for row in heads:
+            self._last_id = max(self._last_id or 0, row.trial_id)
+            if not self._trial(row.number).state.is_ended:
+                self._unfinished[row.trial_id] = _Unfinished(row.number, _mark(row), row.expires_in_s)
+
+    def _trial(self, number: int) -> Trial:
+        return self._trials[self._position(number)]
+
+    def _put(self, trial: Trial) -> None:
+        position = self._position(trial.number)
+        if position < len(self._trials) and self._trials[position].number == trial.number:
+            self._trials[position] = trial
+        else:
+            self._trials.insert(position, trial)
+
+    def _position(self, number: int) -> int:
+        return bisect_left(self._trials, number, key=lambda trial: trial.number)
 
 
-def _trial(
-    row: Row[Any],
-    configuration: Mapping[str, JsonScalar],
-    value: float | None,
-    reports: Mapping[int, float],
-    attributes: dict[str, Any],
-) -> Trial:
-    state = state_of(row.state, row.attempt, row.infeasible)
-    return Trial(
-        id=row.trial_id,
-        number=row.number,
-        state=state,
-        configuration=configuration,
-        reports=reports,
-        value=value if state is TrialState.COMPLETE else None,
-        cause=attributes.pop("cause", None),
-        attempt=row.attempt or 0,
-        owner=row.owner,
-        started_at=_utc(row.datetime_start),
-        ended_at=_utc(row.datetime_complete),
-        attributes=attributes,
-    )
+def _mark(row: Row[Any]) -> tuple[int, str, int] | None:
+    return None if row.revision is None else (row.revision, row.state, row.attempt)
 
 
-def _rows_of(
-    connection: Connection, table: Table, which: ColumnElement[bool], ids: Sequence[int]
-) -> defaultdict[int, list[Row[Any]]]:
-    """Read the rows of a child table: trial key -> rows in order of insertion.
-
-    A few trials are found by their keys through the table's index; many by the condition, because a statement takes a
-    limited number of values.
-    """
-    query = select(table).order_by(*table.primary_key.columns)
-    if len(ids) <= _FEW:
-        query = query.where(table.c.trial_id.in_(ids))
-    else:
-        query = query.join(optuna.trials, optuna.trials.c.trial_id == table.c.trial_id).where(which)
-    rows: defaultdict[int, list[Row[Any]]] = defaultdict(list)
-    for row in connection.execute(query):
-        rows[row.trial_id].append(row)
-    return rows
-
-
-def _values(connection: Connection, which: ColumnElement[bool], ids: Sequence[int]) -> dict[int, float]:
-    rows = _rows_of(connection, optuna.trial_values, which, ids)
-    return {trial_id: _number(first.value, first.value_type) for trial_id, (first, *_) in rows.items()}
-
-
-def _reports(
-    connection: Connection, which: ColumnElement[bool], ids: Sequence[int]
-) -> defaultdict[int, dict[int, float]]:
-    reports: defaultdict[int, dict[int, float]] = defaultdict(dict)
-    for trial_id, rows in _rows_of(connection, optuna.intermediate_values, which, ids).items():
-        for row in sorted(rows, key=lambda row: row.step):
-            reports[trial_id][row.step] = _number(row.intermediate_value, row.intermediate_value_type)
-    return reports
-
-
-def _foreign_configurations(
-    connection: Connection, which: ColumnElement[bool], ids: Sequence[int]
-) -> dict[int, dict[str, JsonScalar]]:
-    """Configurations of trials that plain Optuna made: what it was asked to enqueue, then what it suggested."""
-    if not ids:
-        return {}
-    found: dict[int, dict[str, JsonScalar]] = {}
-    for trial_id, rows in _rows_of(connection, optuna.trial_system_attributes, which, ids).items():
-        for row in rows:
-            if row.key == "fixed_params":
-                found[trial_id] = from_json(row.value_json)
-    for trial_id, rows in _rows_of(connection, optuna.trial_params, which, ids).items():
-        found[trial_id] = {row.param_name: _external(row.distribution_json, row.param_value) for row in rows}
-    return found
-
-
-@lru_cache(maxsize=4096)
-def _external(distribution_json: str, internal_value: float) -> JsonScalar:
-    from optuna.distributions import json_to_distribution
-
-    value: JsonScalar = json_to_distribution(distribution_json).to_external_repr(internal_value)
-    return value
-
-
-def _number(value: float | None, kind: str) -> float:
-    return _NOT_FINITE[kind] if value is None else value
-
-
-def _utc(time: datetime | None) -> datetime | None:
-    return time.replace(tzinfo=UTC) if time is not None else None
+def _is_claimable(trial: Trial, expires_in_s: float | None) -> bool:
+    if trial.state is TrialState.RUNNING:
+        return is_free(trial.owner, expires_in_s)
+    return trial.state is TrialState.PAUSED

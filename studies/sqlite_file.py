@@ -6,14 +6,17 @@ out the owner of the database.
 
 import os
 import sqlite3
+from contextlib import closing
+from itertools import count
 from pathlib import Path
 from urllib.parse import quote
 
 from sqlalchemy import Engine, event
 from sqlalchemy.pool import ConnectionPoolEntry
 
-__all__ = ["forget_still_pictures", "open_sqlite_file"]
+__all__ = ["copy_beside", "forget_still_pictures", "open_sqlite_file"]
 
+_COPY_PATIENCE_S = 30.0
 _EFFECTIVE = os.access in os.supports_effective_ids
 
 
@@ -55,6 +58,36 @@ def forget_still_pictures(engine: Engine) -> None:
             entry.invalidate()
 
     event.listen(engine, "checkin", checkin)
+
+
+def copy_beside(file: Path) -> Path:
+    """Copy a database beside itself, with what is still in its log; no file is ever overwritten.
+
+    Args:
+        file: absolute path of a database, such as `studies.db`.
+
+    Returns:
+        The copy: `studies.db.0001.bak`, or the next number that is free.
+
+    Raises:
+        OSError: the copy cannot be written.
+        sqlite3.Error: the database cannot be read.
+    """
+    for number in count(1):
+        copy = file.with_name(f"{file.name}.{number:04d}.bak")
+        try:
+            copy.touch(mode=file.stat().st_mode & 0o777, exist_ok=False)
+        except FileExistsError:
+            continue
+        break
+    try:
+        with closing(open_sqlite_file(file, _COPY_PATIENCE_S)) as source, closing(sqlite3.connect(copy)) as target:
+            source.backup(target)
+            target.execute("PRAGMA journal_mode=DELETE")  # so that the copy is one file
+    except BaseException:
+        copy.unlink()
+        raise
+    return copy
 
 
 def _options(file: Path) -> tuple[str, type[sqlite3.Connection]]:

@@ -1,42 +1,47 @@
-"""The database that holds studies: connects, makes the tables, creates and finds studies.
+"""The database that holds studies: connects, makes the tables, creates and finds studies, brings old tables up."""
 
-This is the only module that imports `optuna.storages` and makes SQLAlchemy engines.
-"""
-
-import os
-import threading
+import sqlite3
 import weakref
 from collections.abc import Mapping
-from functools import cache, partial
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Engine, NullPool, create_engine, event, text
+from sqlalchemy import Engine
 
 from studies import summaries
 from studies.database_url import DatabaseAddress
+from studies.engines import SharedEngine, optuna_arguments
 from studies.errors import StorageError, StudyNotFoundError
 from studies.names import Direction, check_direction, check_study_name
-from studies.schema.forms import Form, form_of, upgrade_our_tables
+from studies.schema.forms import Form, Found, look
+from studies.schema.making import make_tables, optuna_address, upgrade_optuna_tables, upgrade_our_tables
 from studies.schema.optuna_tables import OPTUNA_REVISION
-from studies.sqlite_file import forget_still_pictures, open_sqlite_file
+from studies.sqlite_file import copy_beside
+from studies.standing import Limits
 from studies.study import Study
 from studies.study_rows import StudyRow, delete_study_rows, find_study, insert_study, study_names
 from studies.summaries import StudySummary
-from studies.transactions import Transactions, begin_sqlite_transactions
+from studies.transactions import Transactions
 
 if TYPE_CHECKING:
     import optuna
-    from alembic.script import ScriptDirectory
 
-__all__ = ["Storage"]
+__all__ = ["Storage", "Upgrade"]
 
-_BUSY_TIMEOUT_S = 5.0
-_CONNECT_TIMEOUT_S = 10
-_CONNECTIONS = 2
-"""Per process and database: one for the work, one for the thread that renews leases."""
-_SCHEMA_LOCK = 0x6175746F6D6C  # "automl"; the key of PostgreSQL's advisory lock around the making of tables
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upgrade:
+    """What `Storage.upgrade` has done.
+
+    Attributes:
+        done: what was changed, a clause each, such as `automl's tables from form 0001 to 0002`; empty: nothing to do.
+        copy: where the database as it was is kept; None for a server, and where there was nothing to keep.
+    """
+
+    done: tuple[str, ...]
+    copy: Path | None
 
 
 class Storage:
@@ -47,7 +52,8 @@ class Storage:
     `with` statement.
 
     Args:
-        url: `sqlite:///file.db`, `postgresql://user@host/database`, or the path of a `.db` file.
+        url: `sqlite:///file.db`, `postgresql://user@host/database`, `mysql://user@host/database` (MariaDB too), or the
+            path of a `.db` file.
         patience_s: how long a busy or unreachable database is asked again before an error.
 
     Raises:
@@ -56,8 +62,9 @@ class Storage:
 
     def __init__(self, url: str, *, patience_s: float = 120.0) -> None:
         self._address = DatabaseAddress.parse(url)
-        self._finalizer = weakref.finalize(self, _release, _acquire(self._address))
-        self._transactions = Transactions(_ENGINES[_key(self._address)].engine, self.url, patience_s)
+        shared = SharedEngine(self._address)
+        self._finalizer = weakref.finalize(self, shared.release)
+        self._transactions = Transactions(shared.engine, self.url, patience_s)
         self._is_ready = False
         if self._address.file is None:
             self._transactions.first_contact()
@@ -77,13 +84,21 @@ class Storage:
         """SQLAlchemy's engine, to watch the statements; writing past this package breaks its promises."""
         return self._transactions.engine
 
-    def create_study(self, name: str, *, direction: Direction, specification: Mapping[str, Any] | None = None) -> Study:
-        """Create a study, or open the one that has this name already, whose specification then stays as it is.
+    def create_study(
+        self,
+        name: str,
+        *,
+        direction: Direction,
+        specification: Mapping[str, Any] | None = None,
+        limits: Limits | None = None,
+    ) -> Study:
+        """Create a study, or open the one that has this name already, whose specification and limits stay as they are.
 
         Args:
             name: at most 512 characters, none of them a control character.
             direction: `maximize` or `minimize`.
             specification: plain JSON: all that is needed to go on with the search.
+            limits: when the study has had enough; None: it never has.
 
         Raises:
             InvalidNameError: the name does not fit.
@@ -93,7 +108,9 @@ class Storage:
         check_study_name(name)
         check_direction(direction)
         self._make_tables()
-        row = self._transactions.write(lambda c: insert_study(c, name, direction, specification or {}))
+        row = self._transactions.write(
+            lambda c: insert_study(c, name, direction, specification or {}, limits or Limits())
+        )
         self._transactions.settle()
         return self._study(row)
 
@@ -124,6 +141,27 @@ class Storage:
         study = self.open_study(name)
         self._transactions.write(lambda c: delete_study_rows(c, study.id))
 
+    def upgrade(self) -> Upgrade:
+        """Bring the tables to the form that this program needs, and make those that are missing.
+
+        Programs of an older version cannot use the database afterwards. A SQLite file is copied beside itself first.
+
+        Raises:
+            StorageError: the tables are another program's or of a newer version, or cannot be changed.
+        """
+        found = self._found()
+        if found is not None and found.form is Form.READY:
+            return Upgrade(done=(), copy=None)
+        if found is None or found.form is Form.EMPTY:
+            self._make_tables()
+            return Upgrade(done=("made all tables",), copy=None)
+        copy = self._copied()
+        return Upgrade(done=(*self._upgrade_optuna(found), *self._upgrade_ours(found)), copy=copy)
+
+    def hurry(self) -> None:
+        """Ask a busy or unreachable database for a few seconds more only, from now on: this process is to end."""
+        self._transactions.hurry()
+
     def close(self) -> None:
         """Give the connections back; its studies can still be used and connect anew."""
         self._finalizer()
@@ -143,81 +181,68 @@ class Storage:
     def _optuna_study(self, name: str) -> "optuna.Study":
         import optuna
 
-        address = self._address.url.render_as_string(hide_password=False)
         storage = optuna.storages.RDBStorage(
-            address.replace("{", "{{").replace("}", "}}"),  # Optuna fills templates in addresses
-            engine_kwargs={"poolclass": NullPool, **_connecting(self._address)},
+            optuna_address(self._address.url),
+            engine_kwargs=optuna_arguments(self._address),
             skip_table_creation=True,
         )
         return optuna.load_study(study_name=name, storage=storage)
 
+    def _found(self) -> Found | None:
+        """What is there; None for a file that is missing, which looking must not make."""
+        if self.file is not None and not self.file.exists():
+            return None
+        return self._transactions.read(lambda c: look(c, self.url))
+
     def _holds_tables(self) -> bool:
         if self._is_ready:
             return True
-        if self.file is not None and not self.file.exists():
+        found = self._found()
+        if found is None:
             return False
-        match self._transactions.read(lambda c: form_of(c, self.url)):
-            case Form.EMPTY:
-                return False
-            case Form.PARTIAL:
-                self._make_tables()
-            case Form.READY:
-                self._is_ready = True
-        return True
+        found.check_usable(self.url)
+        if found.form is Form.WITHOUT_OURS:
+            self._make_tables()
+        self._is_ready = found.form is not Form.EMPTY
+        return self._is_ready
 
     def _make_tables(self) -> None:
         if self._is_ready:
             return
+        # Before anything is changed: even the journal mode of a foreign file must stay.
+        found = self._found()
+        if found is not None:
+            found.check_usable(self.url)
         if self.file is not None:
             _make_folder(self.file.parent)
-            self._check_is_ours()
             # Readers and the writer do not wait for each other in this mode; it is a property of the file.
             self._transactions.outside(lambda c: c.exec_driver_sql("PRAGMA journal_mode=WAL").close())
-        self._transactions.write(lambda c: _make_all_tables(c, self.url))
+        self._transactions.write(lambda c: make_tables(c, self.url))
         self._is_ready = True
 
-    def _check_is_ours(self) -> None:
-        # Before anything is changed: even the journal mode of a foreign file must stay.
-        if self.file is not None and self.file.exists():
-            self._transactions.read(lambda c: form_of(c, self.url))
+    def _upgrade_optuna(self, found: Found) -> tuple[str, ...]:
+        if found.optuna == OPTUNA_REVISION:
+            return ()
+        url, arguments = self._address.url, optuna_arguments(self._address)
+        self._transactions.outside(lambda c: upgrade_optuna_tables(url, arguments))
+        return (f"Optuna's tables from form {found.optuna} to {OPTUNA_REVISION}",)
 
+    def _upgrade_ours(self, found: Found) -> tuple[str, ...]:
+        ours = self._transactions.write(lambda c: upgrade_our_tables(c, self.url))
+        if found.ours is None:
+            return (f"automl's tables added, form {ours}",)
+        return () if ours == found.ours else (f"automl's tables from form {found.ours} to {ours}",)
 
-def _make_all_tables(connection: Connection, shown: str) -> None:
-    if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _SCHEMA_LOCK})
-    form = form_of(connection, shown)
-    if form is Form.EMPTY:
-        _make_optuna_tables(connection)
-    if form is not Form.READY:
-        upgrade_our_tables(connection)
-
-
-def _make_optuna_tables(connection: Connection) -> None:
-    # What RDBStorage does in several transactions, in the caller's one: two processes may meet a new database.
-    import optuna
-    from alembic.migration import MigrationContext
-    from optuna.storages._rdb import models
-
-    scripts = _optuna_migrations()
-    if scripts.get_current_head() != OPTUNA_REVISION:
-        raise StorageError(
-            f"Optuna {optuna.__version__} makes tables of form {scripts.get_current_head()}, and this program needs"
-            f" {OPTUNA_REVISION}; install a version of Optuna that this automl allows"
-        )
-    models.BaseModel.metadata.create_all(connection)
-    connection.execute(
-        models.VersionInfoModel.__table__.insert(),
-        {"schema_version": models.SCHEMA_VERSION, "library_version": optuna.__version__},
-    )
-    MigrationContext.configure(connection).stamp(scripts, "head")
-
-
-@cache
-def _optuna_migrations() -> "ScriptDirectory":
-    from alembic.script import ScriptDirectory
-    from optuna.storages import _rdb
-
-    return ScriptDirectory(str(Path(_rdb.__path__[0]) / "alembic"))
+    def _copied(self) -> Path | None:
+        if self.file is None:
+            return None
+        try:
+            return copy_beside(self.file)
+        except (OSError, sqlite3.Error) as error:
+            raise StorageError(
+                f"cannot keep a copy beside {self.file}: {error}; nothing was changed, make room or give the right to"
+                " write there"
+            ) from error
 
 
 def _make_folder(folder: Path) -> None:
@@ -225,84 +250,3 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StorageError(f"cannot make the folder {folder}: {error.strerror}; choose another place") from error
-
-
-class _SharedEngine:
-    def __init__(self, engine: Engine) -> None:
-        self.engine = engine
-        self.users = 0
-
-
-_ENGINES: dict[str, _SharedEngine] = {}
-_ENGINES_LOCK = threading.RLock()
-
-
-def _key(address: DatabaseAddress) -> str:
-    return address.url.render_as_string(hide_password=False)
-
-
-def _acquire(address: DatabaseAddress) -> str:
-    key = _key(address)
-    with _ENGINES_LOCK:
-        if key not in _ENGINES:
-            _ENGINES[key] = _SharedEngine(_new_engine(address))
-        _ENGINES[key].users += 1
-    return key
-
-
-def _release(key: str) -> None:
-    with _ENGINES_LOCK:
-        shared = _ENGINES[key]
-        shared.users -= 1
-        if shared.users == 0:
-            _ENGINES.pop(key).engine.dispose()
-
-
-_PARENTS: list[object] = []
-
-
-def _leave_connections_to_parent() -> None:
-    # A forked child must neither use nor close the connections that its parent goes on using; what is thrown away
-    # would be closed, so that it is kept.
-    for shared in _ENGINES.values():
-        _PARENTS.append(shared.engine.pool)
-        shared.engine.dispose(close=False)
-
-
-os.register_at_fork(after_in_child=_leave_connections_to_parent)
-
-
-def _new_engine(address: DatabaseAddress) -> Engine:
-    try:
-        engine = create_engine(
-            address.url,
-            **_connecting(address),
-            pool_size=_CONNECTIONS,
-            max_overflow=0,
-            pool_pre_ping=address.file is None,
-        )
-    except ModuleNotFoundError as error:
-        raise StorageError(
-            f"{address.shown}: the driver {error.name!r} is not installed; run: pip install 'automl[postgres]'"
-        ) from error
-    if address.file is not None:
-        event.listen(engine, "connect", _prepare_sqlite)
-        forget_still_pictures(engine)
-        begin_sqlite_transactions(engine)
-    return engine
-
-
-def _connecting(address: DatabaseAddress) -> dict[str, Any]:
-    """How `create_engine` is to connect, as its keyword arguments."""
-    if address.file is not None:
-        return {"creator": partial(open_sqlite_file, address.file, _BUSY_TIMEOUT_S)}
-    arguments: dict[str, Any] = {"connect_timeout": _CONNECT_TIMEOUT_S, "application_name": "automl"}
-    if "options" not in address.url.query:
-        # A lock is waited for in steps, so that a long wait is seen in the log.
-        arguments["options"] = "-c lock_timeout=10s"
-    return {"connect_args": arguments}
-
-
-def _prepare_sqlite(connection: Any, record: object) -> None:
-    connection.isolation_level = None  # the driver begins nothing by itself
-    connection.execute("PRAGMA foreign_keys=ON")

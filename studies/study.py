@@ -2,17 +2,20 @@
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection
 
-from studies import attempts, births, ledger_rows, study_rows
-from studies.json_text import to_json
+from studies import attempts, births, ledger_rows, space_rows, standing, study_rows
+from studies.errors import StudyNotFoundError
+from studies.json_text import from_json, to_json
 from studies.names import Direction, check_keys
 from studies.parameters import StoredParameter, check_compatible, stored_parameters
 from studies.ranking import best_of
 from studies.snapshot import Snapshot
+from studies.standing import Limits, Standing
 from studies.study_rows import StudyRow
 from studies.summaries import count_states
 from studies.transactions import Transactions
@@ -22,7 +25,24 @@ if TYPE_CHECKING:
     import optuna
     from optuna.distributions import BaseDistribution
 
-__all__ = ["Study"]
+__all__ = ["Study", "View"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A study at one moment.
+
+    Attributes:
+        trials: all trials, in order of their numbers.
+        claimable: those that `Study.claim` would give: PAUSED ones, and RUNNING ones whose owner is gone.
+        claimed: how many trials hold a place in the budget.
+        standing: the study's rules, and how far it is.
+    """
+
+    trials: tuple[Trial, ...]
+    claimable: tuple[Trial, ...]
+    claimed: int
+    standing: Standing
 
 
 class Study:
@@ -39,7 +59,7 @@ class Study:
         self._row = row
         self._transactions = transactions
         self._load_optuna_study = load_optuna_study
-        self._snapshot = Snapshot(transactions, row.id)
+        self._snapshot = Snapshot(row.id)
         self._compatible: frozenset[tuple[str, str]] = frozenset()
 
     @property
@@ -87,7 +107,60 @@ class Study:
         text = to_json(value, f"attribute {key!r}")
         self._transactions.write(lambda c: study_rows.write_study_attribute(c, self.id, key, text))
 
+    def space_versions(self) -> tuple[dict[str, Any], ...]:
+        """Read every form that the search space has had, the oldest first; plain JSON."""
+        return self._transactions.read(lambda c: space_rows.space_versions(c, self.id))
+
+    def add_space_version(self, description: Mapping[str, Any]) -> int:
+        """Store the present form of the search space, unless it is the latest one already.
+
+        Returns:
+            The number of the version, counted from 1.
+
+        Raises:
+            ValueError: the description is not plain JSON.
+        """
+        return self._transactions.write(lambda c: space_rows.add_space_version(c, self.id, description))
+
+    # The rules of the whole study
+
+    @property
+    def limits(self) -> Limits:
+        """When the study has had enough, whoever searches."""
+        return self.standing.limits
+
+    def set_limits(self, limits: Limits) -> None:
+        """Replace the limits; every process that searches obeys them from its next look on."""
+        self._transactions.write(lambda c: standing.write_limits(c, self.id, limits))
+
+    @property
+    def standing(self) -> Standing:
+        """The limits, and how far the study is, without looking at trials."""
+        return self._transactions.read(lambda c: standing.read_standing(c, self.id))
+
+    def stop(self) -> None:
+        """Ask every process that searches now to end after the running epochs; later runs are not meant."""
+        self._transactions.write(lambda c: standing.request_stop(c, self.id))
+
     # Looking at trials
+
+    def look(self) -> View:
+        """Look at everything that decides what to do next, in one reading.
+
+        Raises:
+            StudyNotFoundError: the study was deleted.
+        """
+        return self._view(self._transactions.read(self._snapshot.refresh))
+
+    def _view(self, now: Standing | None) -> View:
+        if now is None:
+            raise StudyNotFoundError(self.name, self._transactions.read(study_rows.study_names), self.storage_url)
+        return View(
+            trials=self._snapshot.trials(),
+            claimable=self._snapshot.claimable(),
+            claimed=self._snapshot.claimed,
+            standing=now,
+        )
 
     def trials(self, states: Collection[TrialState] | None = None) -> tuple[Trial, ...]:
         """Read the trials, in order of their numbers; ended ones are read from the database only once.
@@ -95,7 +168,8 @@ class Study:
         Args:
             states: keep only trials in these states; None: all.
         """
-        trials = self._snapshot.refreshed()
+        self._transactions.read(self._snapshot.refresh)
+        trials = self._snapshot.trials()
         return trials if states is None else tuple(trial for trial in trials if trial.state in states)
 
     def best_trial(self, k: int = 1) -> Trial | None:
@@ -108,13 +182,17 @@ class Study:
         return best_of(self.trials(), self.direction, k)
 
     def counts(self) -> Mapping[TrialState, int]:
-        """Count the trials in every state, without reading them."""
+        """Count the trials in every state, without reading them and without imported ones."""
         counts = self._transactions.read(lambda c: count_states(c, self.id))
         return counts.get(self.id, dict.fromkeys(TrialState, 0))
 
     def reports(self, trial: Trial | Lease) -> Mapping[int, Mapping[str, float]]:
         """Everything measured in a trial: epoch -> metric -> value; empty for a trial of plain Optuna."""
         return self._transactions.read(lambda c: attempts.read_metrics(c, _key(trial)))
+
+    def metrics(self) -> Mapping[int, Mapping[int, Mapping[str, float]]]:
+        """Everything measured in all trials: trial key -> epoch -> metric -> value; without trials of plain Optuna."""
+        return self._transactions.read(lambda c: attempts.read_all_metrics(c, self.id))
 
     def as_optuna(self) -> "optuna.Study":
         """Open the same study with Optuna, for its figures and tools."""
@@ -129,7 +207,6 @@ class Study:
         distributions: "Mapping[str, BaseDistribution]",
         *,
         owner: str,
-        budget: int | None = None,
         ttl_s: float = 60.0,
         attributes: Mapping[str, object] | None = None,
     ) -> Lease:
@@ -139,26 +216,36 @@ class Study:
             number: the number that the configuration was suggested for: `len(study.trials())`.
             configuration: parameter name -> value.
             distributions: where the values came from; may hold parameters that are not active.
-            owner: this process; see `process_identity`.
-            budget: how many trials may hold a place in the study; None: any number.
+            owner: this process, which holds no trial that it does not know of; see `process_identity`.
             ttl_s: seconds until somebody else may take the trial over unless the lease is renewed.
             attributes: facts about the suggestion, plain JSON.
 
         Raises:
-            BudgetSpentError: every place is claimed.
+            BudgetSpentError: every place of the study's limits is claimed.
             NumberTakenError: another process created a trial meanwhile; look at the study and suggest again.
             IncompatibleDistributionError: a parameter changed its kind since earlier trials.
             ValueError: the configuration does not fit its distributions.
         """
         parameters, facts = stored_parameters(configuration, distributions), _checked(attributes)
 
-        def work(connection: Connection) -> Lease:
+        def work(connection: Connection, first: bool) -> Lease:
             self._check_compatible(connection, parameters)
             return births.create_running(
-                connection, self._row, number, configuration, parameters, facts, owner=owner, budget=budget, ttl_s=ttl_s
+                connection,
+                self._row,
+                self._snapshot,
+                number,
+                configuration,
+                parameters,
+                facts,
+                owner=owner,
+                ttl_s=ttl_s,
+                is_first_try=first,
             )
 
-        return self._transactions.write(work)
+        lease = self._transactions.write_knowing(work)
+        self._snapshot.note_birth(lease, dict(configuration), facts)
+        return lease
 
     def add_infeasible(
         self,
@@ -188,22 +275,86 @@ class Study:
 
         def work(connection: Connection) -> int:
             self._check_compatible(connection, parameters)
-            return births.insert_ended(connection, self._row, number, configuration, parameters, facts)
+            return births.insert_infeasible(
+                connection, self._row, self._snapshot, number, configuration, parameters, facts
+            )
 
         return self._transactions.write(work)
 
-    def enqueue(self, configuration: Mapping[str, JsonScalar], distributions: "Mapping[str, BaseDistribution]") -> int:
-        """Queue a configuration that is to be tried; the trial's key in the database.
+    def enqueue(
+        self,
+        configurations: Sequence[Mapping[str, JsonScalar]],
+        distributions: "Mapping[str, BaseDistribution]",
+        *,
+        attributes: Sequence[Mapping[str, object]] = (),
+        number: int | None = None,
+    ) -> tuple[int, ...]:
+        """Queue configurations that are to be tried, all or none.
+
+        Args:
+            configurations: what is fixed; the search completes what is left open.
+            distributions: as in `create_trial`.
+            attributes: facts about each of them, plain JSON; empty: none.
+            number: the number that the first one gets, where the wish rests on the trials that were there; None: any.
+
+        Returns:
+            The trials' keys in the database.
 
         Raises:
+            NumberTakenError: another process added a trial meanwhile; look at the study and decide again.
             IncompatibleDistributionError: a parameter changed its kind since earlier trials.
-            ValueError: the configuration does not fit its distributions.
+            ValueError: a configuration does not fit its distributions.
         """
-        parameters = stored_parameters(configuration, distributions)
+        facts = [_checked(one) for one in attributes] or [_checked(None) for _ in configurations]
+        queued = [
+            (configuration, stored_parameters(configuration, distributions), fact)
+            for configuration, fact in zip(configurations, facts, strict=True)
+        ]
+
+        tried_at: list[int] = []  # the number that the first of them had in an earlier try
+
+        def work(connection: Connection, first: bool) -> tuple[int, ...]:
+            if not first and (keys := births.find_queued(connection, self._snapshot, tried_at, queued)):
+                return keys
+            self._check_compatible(connection, [one for _, parameters, _ in queued for one in parameters])
+            keys = births.insert_queued(connection, self._row, self._snapshot, number, queued)
+            tried_at.append(self._snapshot.next_number)
+            return keys
+
+        return self._transactions.write_knowing(work)
+
+    def add_imported(
+        self,
+        results: Sequence[tuple[Mapping[str, JsonScalar], float]],
+        distributions: "Mapping[str, BaseDistribution]",
+        *,
+        attributes: Sequence[Mapping[str, object]],
+        number: int | None = None,
+    ) -> int:
+        """Add complete trials that were trained elsewhere, all or none; they hold no place in the budget.
+
+        Args:
+            results: each configuration with its objective, which is finite.
+            distributions: as in `create_trial`.
+            attributes: facts about each of them, such as where it comes from; plain JSON.
+            number: as in `enqueue`.
+
+        Returns:
+            How many were added.
+
+        Raises:
+            NumberTakenError: as in `enqueue`.
+            IncompatibleDistributionError: a parameter changed its kind since earlier trials.
+            ValueError: a configuration does not fit its distributions, or a value is not finite.
+        """
+        imported = [
+            (configuration, stored_parameters(configuration, distributions), _finite(value), _checked(facts))
+            for (configuration, value), facts in zip(results, attributes, strict=True)
+        ]
 
         def work(connection: Connection) -> int:
-            self._check_compatible(connection, parameters)
-            return births.insert_queued(connection, self._row, configuration, parameters)
+            self._check_compatible(connection, [one for _, parameters, _, _ in imported for one in parameters])
+            return births.insert_imported(connection, self._row, self._snapshot, number, imported)
 
         return self._transactions.write(work)
 
@@ -214,7 +365,6 @@ class Study:
         distributions: "Mapping[str, BaseDistribution] | None" = None,
         *,
         owner: str,
-        budget: int | None = None,
         ttl_s: float = 60.0,
     ) -> Lease:
         """Start a queued trial; it takes its place in the budget now.
@@ -225,7 +375,6 @@ class Study:
                 queue of plain Optuna holds only what a person fixed, and must be completed.
             distributions: as in `create_trial`; given together with `configuration`.
             owner: as in `create_trial`.
-            budget: as in `create_trial`.
             ttl_s: as in `create_trial`.
 
         Raises:
@@ -239,13 +388,21 @@ class Study:
             raise ValueError("configuration and distributions are given together, or neither of them")
         parameters = stored_parameters(configuration or {}, distributions or {})
 
-        def work(connection: Connection) -> Lease:
+        def work(connection: Connection, first: bool) -> Lease:
             self._check_compatible(connection, parameters)
             return births.start(
-                connection, self._row, trial_id, configuration, parameters, owner=owner, budget=budget, ttl_s=ttl_s
+                connection,
+                self._row,
+                self._snapshot,
+                trial_id,
+                configuration,
+                parameters,
+                owner=owner,
+                ttl_s=ttl_s,
+                is_first_try=first,
             )
 
-        return self._transactions.write(work)
+        return self._transactions.write_knowing(work)
 
     # What the holder of a lease may do
 
@@ -256,8 +413,8 @@ class Study:
         value: float,
         metrics: Mapping[str, float] | None = None,
         checkpoint: CheckpointRecord | None = None,
-    ) -> None:
-        """Store what an epoch has brought.
+    ) -> View:
+        """Store what an epoch has brought, and look at how it compares.
 
         Reporting an epoch again replaces it: a trial that goes on from a checkpoint trains the epochs after it anew.
 
@@ -268,6 +425,9 @@ class Study:
             metrics: everything that was measured; NaN and infinities are kept.
             checkpoint: the checkpoint of this epoch; its attempt is the lease's.
 
+        Returns:
+            The study as it stands with this report.
+
         Raises:
             LeaseLostError: the trial has another owner or has ended.
             ValueError: epoch, value or the checkpoint's path are not what they must be.
@@ -276,9 +436,16 @@ class Study:
         objective = _finite(value)
         if checkpoint is not None:
             ledger_rows.check_checkpoint_path(checkpoint.path)
-        self._transactions.write(
-            lambda c: attempts.report(c, self._row, lease, epoch, objective, metrics or {}, checkpoint)
-        )
+
+        def work(connection: Connection, first: bool) -> Standing | None:
+            attempts.report(connection, self._row, lease, epoch, objective, metrics or {}, checkpoint)
+            self._snapshot.note_report(lease, epoch, objective)
+            return self._snapshot.refresh(connection)
+
+        # A later attempt also forgets what an earlier one reported.
+        is_one_statement = lease.attempt == 1
+        write = self._transactions.write_together if is_one_statement else self._transactions.write_knowing
+        return self._view(write(work))
 
     def tell(
         self,
@@ -288,6 +455,7 @@ class Study:
         value: float | None = None,
         cause: str | None = None,
         attributes: Mapping[str, object] | None = None,
+        is_repeated: bool = False,
     ) -> None:
         """End a trial.
 
@@ -297,6 +465,7 @@ class Study:
             value: the objective of a COMPLETE trial, finite; None otherwise.
             cause: why a FAILED trial failed, one word; None otherwise.
             attributes: facts to store on the trial, plain JSON; the error's text under `error`.
+            is_repeated: whether an earlier call that ended in a StorageError may have stored the same.
 
         Raises:
             LeaseLostError: the trial has another owner or has ended.
@@ -305,50 +474,70 @@ class Study:
         _check_end(state, value, cause)
         facts = _checked(attributes) | ({"cause": cause} if cause is not None else {})
         number = None if value is None else _finite(value)
-        self._transactions.write_knowing(
-            lambda c, first: attempts.end(c, self._row, lease, state, number, facts, is_first_try=first)
+        self._transactions.write_together(
+            lambda c, first: attempts.end(
+                c, self._row, lease, state, number, facts, is_first_try=first and not is_repeated
+            )
         )
-        self._transactions.settle()
+        self._snapshot.note_end(lease, number, facts)
 
-    def pause(self, lease: Lease) -> None:
+    def pause(self, lease: Lease, *, is_lost: bool = False, patience_s: float | None = None) -> None:
         """Let a trial rest: it keeps its place in the budget, and anyone may go on with it at once.
+
+        Args:
+            lease: the right to write; void afterwards.
+            is_lost: whether its worker was lost, which is counted in `Trial.losses`.
+            patience_s: how long a busy or unreachable database is asked again; None: as long as always.
 
         Raises:
             LeaseLostError: the trial has another owner or has ended.
         """
-        self._transactions.write_knowing(lambda c, first: attempts.pause(c, self._row, lease, is_first_try=first))
+        self._transactions.write_together(
+            lambda c, first: attempts.pause(c, self._row, lease, is_lost=is_lost, is_first_try=first),
+            patience_s=patience_s,
+        )
         self._transactions.settle()
 
     def renew(
         self, leases: Sequence[Lease], *, ttl_s: float = 60.0, patience_s: float | None = None
     ) -> tuple[Lease, ...]:
-        """Let leases last another `ttl_s` seconds from now, also those that are over but were not taken.
+        """Give a sign of life: the search's time goes on, and leases last another `ttl_s` seconds from now.
+
+        So do leases that are over but were not taken.
 
         Returns:
             The leases that are lost.
         """
-        if not leases:
-            return ()
-        return self._transactions.write(lambda c: attempts.renew(c, self._row, leases, ttl_s), patience_s=patience_s)
+
+        def work(connection: Connection) -> tuple[Lease, ...]:
+            standing.count_time(connection, self.id)
+            return attempts.renew(connection, self._row, leases, ttl_s) if leases else ()
+
+        lost = self._transactions.write(work, patience_s=patience_s)
+        self._transactions.settle()
+        return lost
 
     # Taking trials over
 
     def claimable(self) -> tuple[Trial, ...]:
         """The trials that `claim` would give: PAUSED ones, and RUNNING ones whose owner is gone."""
-        free = self._transactions.read(lambda c: attempts.free_trials(c, self.id))
-        return tuple(trial for trial in self.trials([TrialState.PAUSED, TrialState.RUNNING]) if trial.id in free)
+        self._transactions.read(self._snapshot.refresh)
+        return self._snapshot.claimable()
 
     def claim(self, trial_id: int, *, owner: str, ttl_s: float = 60.0) -> Lease:
         """Go on with a trial that nobody works on: PAUSED, or RUNNING with an owner that is gone.
 
         Its owner is gone when the lease is over by the database's clock, or when the process is known to be dead on
-        this machine. Of several processes that claim at once exactly one succeeds.
+        this machine; that counts in `Trial.losses`. Of several processes that claim at once exactly one succeeds. A
+        process does not claim what it works on itself.
 
         Raises:
             NotClaimableError: somebody works on it, or it has ended, or was never started.
             TrialNotFoundError: the study has no such trial.
         """
-        return self._transactions.write(lambda c: attempts.claim(c, self._row, trial_id, owner, ttl_s))
+        return self._transactions.write_knowing(
+            lambda c, first: attempts.claim(c, self._row, trial_id, owner, ttl_s, is_first_try=first)
+        )
 
     # The ledger of checkpoints
 
@@ -389,7 +578,7 @@ def _finite(value: object) -> float:
 
 
 def _checked(attributes: Mapping[str, object] | None) -> dict[str, object]:
-    facts = dict(attributes or {})
+    facts: dict[str, object] = from_json(to_json(dict(attributes or {}), "the attributes"))  # as they are read back
     check_keys("attribute", facts)
     if "cause" in facts:
         raise ValueError("the attribute 'cause' is set by `tell(cause=...)`; give the fact another name")

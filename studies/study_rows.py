@@ -9,11 +9,12 @@ from typing import Any, cast
 
 from sqlalchemy import Connection, delete, select
 
-from studies.errors import DirectionMismatchError, StorageError, StudyNotFoundError
+from studies.errors import DirectionMismatchError, StorageError
 from studies.json_text import from_json, to_json
 from studies.names import Direction
 from studies.schema import optuna_tables as optuna
-from studies.schema.tables import automl_checkpoints, automl_reports, automl_studies, automl_trials
+from studies.schema.tables import automl_checkpoints, automl_reports, automl_spaces, automl_studies, automl_trials
+from studies.standing import Limits, write_limits
 from studies.upsert import insert_missing, upsert
 
 __all__ = [
@@ -21,7 +22,6 @@ __all__ = [
     "delete_study_rows",
     "find_study",
     "insert_study",
-    "lock_study",
     "read_specification",
     "read_study_attributes",
     "study_names",
@@ -39,8 +39,10 @@ class StudyRow:
     direction: Direction
 
 
-def insert_study(connection: Connection, name: str, direction: Direction, specification: Mapping[str, Any]) -> StudyRow:
-    """Insert a study, or find the one that another process was quicker to insert.
+def insert_study(
+    connection: Connection, name: str, direction: Direction, specification: Mapping[str, Any], limits: Limits
+) -> StudyRow:
+    """Insert a study, or find the one that another process was quicker to insert, which stays as it is.
 
     Raises:
         DirectionMismatchError: the study exists and optimises the other way.
@@ -54,7 +56,8 @@ def insert_study(connection: Connection, name: str, direction: Direction, specif
         raise StorageError(f"study {name!r} was deleted at the moment of its creation; try again")
     if row.direction != direction:
         raise DirectionMismatchError(name, existing=row.direction, wanted=direction)
-    insert_missing(connection, automl_studies, ["study_id"], {"study_id": row.id, "specification": text})
+    if insert_missing(connection, automl_studies, ["study_id"], {"study_id": row.id, "specification": text}):
+        write_limits(connection, row.id, limits)
     return row
 
 
@@ -92,17 +95,6 @@ def study_names(connection: Connection) -> tuple[str, ...]:
     """Name all studies, in order of creation."""
     names = connection.scalars(select(optuna.studies.c.study_name).order_by(optuna.studies.c.study_id))
     return tuple(names)
-
-
-def lock_study(connection: Connection, study: StudyRow) -> None:
-    """Let no other process add a trial to the study until the transaction ends.
-
-    Raises:
-        StudyNotFoundError: the study was deleted.
-    """
-    query = select(optuna.studies.c.study_id).where(optuna.studies.c.study_id == study.id).with_for_update()
-    if connection.scalar(query) is None:
-        raise StudyNotFoundError(study.name, study_names(connection), "the database")
 
 
 def read_specification(connection: Connection, study_id: int) -> dict[str, Any]:
@@ -147,6 +139,7 @@ def delete_study_rows(connection: Connection, study_id: int) -> None:
     ):
         connection.execute(delete(table).where(table.c.trial_id.in_(trials)))
     for table in (
+        automl_spaces,
         automl_studies,
         optuna.trials,
         optuna.study_user_attributes,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Select, func, select
+from sqlalchemy import ColumnElement, Connection, Select, false, func, or_, select
 
 from studies.schema import optuna_tables as optuna
 from studies.schema.tables import automl_reports, automl_trials
@@ -22,7 +22,8 @@ class StudySummary:
     Attributes:
         name: the study.
         direction: `maximize` or `minimize`; of a study with several objectives all of them, with commas.
-        counts: number of trials in every state.
+        counts: number of trials in every state, without imported ones.
+        imported: number of trials that were trained elsewhere.
         best_value: the best objective of a COMPLETE trial; None when there is none, or several objectives.
         last_activity: the latest start, report or end of a trial, UTC; None before the first.
     """
@@ -30,6 +31,7 @@ class StudySummary:
     name: str
     direction: str
     counts: Mapping[TrialState, int]
+    imported: int
     best_value: float | None
     last_activity: datetime | None
 
@@ -42,6 +44,7 @@ def summarise(connection: Connection) -> tuple[StudySummary, ...]:
     studies = connection.execute(names).all()
     directions = _directions(connection)
     counts = count_states(connection)
+    imported = _count_imported(connection)
     extremes = {row.study_id: row for row in connection.execute(_extremes())}
     activity = _last_activity(connection)
     return tuple(
@@ -49,6 +52,7 @@ def summarise(connection: Connection) -> tuple[StudySummary, ...]:
             name=row.study_name,
             direction=", ".join(directions[row.study_id]),
             counts=counts.get(row.study_id, dict.fromkeys(TrialState, 0)),
+            imported=imported.get(row.study_id, 0),
             best_value=_best(directions[row.study_id], extremes.get(row.study_id)),
             last_activity=activity.get(row.study_id),
         )
@@ -57,12 +61,13 @@ def summarise(connection: Connection) -> tuple[StudySummary, ...]:
 
 
 def count_states(connection: Connection, study_id: int | None = None) -> dict[int, dict[TrialState, int]]:
-    """Count the trials in every state: study key -> state -> number; of all studies, or of one."""
+    """Count the trials in every state, without imported ones: study key -> state -> number; of all studies, or one."""
     own = automl_trials.c
     kinds = (optuna.trials.c.study_id, optuna.trials.c.state, own.attempt > 0, own.infeasible)
     query = (
         select(*kinds, func.count())
         .select_from(optuna.trials.outerjoin(automl_trials, own.trial_id == optuna.trials.c.trial_id))
+        .where(_is_own())
         .group_by(*kinds)
     )
     if study_id is not None:
@@ -72,6 +77,18 @@ def count_states(connection: Connection, study_id: int | None = None) -> dict[in
         states = counts.setdefault(study, dict.fromkeys(TrialState, 0))
         states[state_of(state, int(bool(was_started)), infeasible)] += number
     return counts
+
+
+def _is_own() -> ColumnElement[bool]:
+    """Whether a trial was trained here; one of plain Optuna has no row of ours."""
+    imported = automl_trials.c.imported
+    return or_(imported.is_(None), imported == false())
+
+
+def _count_imported(connection: Connection) -> dict[int, int]:
+    own = automl_trials.c
+    query = select(own.study_id, func.count()).where(own.imported != false()).group_by(own.study_id)
+    return {study: number for study, number in connection.execute(query)}
 
 
 def _directions(connection: Connection) -> dict[int, list[str]]:
@@ -90,8 +107,12 @@ def _extremes() -> Select[Any]:
             func.min(values.c.value).label("smallest"),
             func.max(values.c.value).label("largest"),
         )
-        .join_from(values, optuna.trials)
-        .where(optuna.trials.c.state == "COMPLETE", values.c.value_type == "FINITE", values.c.objective == 0)
+        .select_from(
+            values.join(optuna.trials, optuna.trials.c.trial_id == values.c.trial_id).outerjoin(
+                automl_trials, automl_trials.c.trial_id == optuna.trials.c.trial_id
+            )
+        )
+        .where(_is_own(), optuna.trials.c.state == "COMPLETE", values.c.value_type == "FINITE", values.c.objective == 0)
         .group_by(optuna.trials.c.study_id)
     )
 

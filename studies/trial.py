@@ -35,7 +35,7 @@ class TrialState(Enum):
 
     @property
     def is_counted(self) -> bool:
-        """Whether the trial holds a place in the study's budget."""
+        """Whether a trial in this state holds a place in the study's budget, unless it was imported."""
         return self not in (TrialState.QUEUED, TrialState.INFEASIBLE)
 
     def may_become(self, state: "TrialState") -> bool:
@@ -97,6 +97,8 @@ class Trial:
         value: the objective of a COMPLETE trial; None for every other state.
         cause: why it FAILED or is INFEASIBLE, one word.
         attempt: how many times it was started.
+        losses: how often its process or machine was lost while it ran.
+        is_imported: whether it was trained elsewhere, and is here only to be learned from.
         owner: who holds the lease while it is RUNNING.
         started_at: when it was first started, UTC.
         ended_at: when it ended, UTC.
@@ -111,6 +113,8 @@ class Trial:
     value: float | None = None
     cause: str | None = None
     attempt: int = 0
+    losses: int = 0
+    is_imported: bool = False
     owner: str | None = None
     started_at: datetime | None = None
     ended_at: datetime | None = None
@@ -120,3 +124,8 @@ class Trial:
     def last_epoch(self) -> int:
         """The last epoch that was reported; 0 before the first report."""
         return max(self.reports, default=0)
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether the trial holds a place in the study's budget."""
+        return self.state.is_counted and not self.is_imported

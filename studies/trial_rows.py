@@ -1,12 +1,17 @@
-"""The rows of one trial: born, locked, changed, ended. Each function runs in the caller's transaction."""
+"""The rows of one trial: born, found, changed. Each function runs in the caller's transaction.
+
+Who writes to a trial that runs first changes its row in `automl_trials`, on a condition: that is the lock of the trial,
+and the proof that the writer may write.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, case, func, select, update
+from sqlalchemy import Connection, Double, bindparam, func, select, update
 
-from studies.errors import TrialNotFoundError
+from studies.errors import NotClaimableError, TrialNotFoundError
+from studies.joint_writes import Row, insert_jointly
 from studies.json_text import to_json
 from studies.schema import optuna_tables as optuna
 from studies.schema.clock import epoch_now, utc_now
@@ -19,17 +24,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "OPTUNA_STATES",
-    "LockedTrial",
-    "Places",
-    "count_places",
-    "insert_parameters",
+    "FoundTrial",
+    "attribute_rows",
+    "find_trial",
+    "find_trials",
     "insert_trial",
-    "lock_trial",
-    "lock_trials",
-    "set_lease",
+    "replace_parameters",
     "set_state",
-    "set_trial_attributes",
     "state_of",
+    "write_own_row",
 ]
 
 OPTUNA_STATES = {
@@ -56,24 +59,13 @@ def state_of(optuna_state: str, attempt: int | None, infeasible: bool | None) ->
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
-    """How far a study is filled.
+class FoundTrial:
+    """A trial as its rows tell of it now.
 
     Attributes:
-        next_number: the number of the trial that is created next.
-        claimed: how many trials hold a place in the budget.
-    """
-
-    next_number: int
-    claimed: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LockedTrial:
-    """A trial whose row no other transaction changes.
-
-    Attributes:
+        owner: who holds the lease; None without one.
         expires_in_s: what is left of the lease, below 0 when it is over; None without a lease.
+        is_ours: whether it has a row of our own; False for one that plain Optuna made.
     """
 
     id: int
@@ -85,20 +77,6 @@ class LockedTrial:
     is_ours: bool
 
 
-def count_places(connection: Connection, study_id: int) -> Places:
-    """Count the trials of a study that is locked."""
-    is_free = ((optuna.trials.c.state == "WAITING") & (func.coalesce(automl_trials.c.attempt, 0) == 0)) | (
-        (optuna.trials.c.state == "FAIL") & func.coalesce(automl_trials.c.infeasible, False)
-    )
-    query = (
-        select(func.count(), func.coalesce(func.sum(case((is_free, 0), else_=1)), 0))
-        .select_from(optuna.trials.outerjoin(automl_trials, automl_trials.c.trial_id == optuna.trials.c.trial_id))
-        .where(optuna.trials.c.study_id == study_id)
-    )
-    number, claimed = connection.execute(query).one()
-    return Places(next_number=number, claimed=claimed)
-
-
 def insert_trial(
     connection: Connection,
     study_id: int,
@@ -106,64 +84,126 @@ def insert_trial(
     state: TrialState,
     configuration: Mapping[str, JsonScalar],
     parameters: Sequence["StoredParameter"],
+    attributes: Mapping[str, object],
+    *,
+    owner: str | None = None,
+    ttl_s: float = 0.0,
+    imported: bool = False,
 ) -> int:
-    """Insert a trial with its parameters and its own row, without a lease; its key in the database."""
-    started = utc_now() if state is not TrialState.QUEUED else None
-    values = {
-        "study_id": study_id,
-        "number": number,
-        "state": OPTUNA_STATES[state],
-        "datetime_start": started,
-        "datetime_complete": utc_now() if state.is_ended else None,
-    }
-    statement = optuna.trials.insert().values(values).returning(optuna.trials.c.trial_id)
-    trial_id: int = connection.execute(statement).scalar_one()
-    insert_parameters(connection, trial_id, parameters)
-    own_row = {
-        "trial_id": trial_id,
+    """Insert a trial with its parameters, its own row and its lease; its key in the database.
+
+    Args:
+        connection: holds the transaction.
+        study_id: its study, which is locked.
+        number: its number in the study.
+        state: where it stands from the beginning.
+        configuration: what is to be trained.
+        parameters: the same as Optuna stores it.
+        attributes: facts about it.
+        owner: who holds its lease, for its first attempt; None: nobody, and it was never started.
+        ttl_s: how long the lease lasts.
+        imported: whether it was trained elsewhere.
+    """
+    own = {
         "study_id": study_id,
         "configuration": to_json(dict(configuration), "the configuration"),
-        "attempt": 0,
         "infeasible": state is TrialState.INFEASIBLE,
+        "imported": imported,
     }
-    connection.execute(automl_trials.insert(), own_row)
-    return trial_id
+    if owner is None:
+        own_row = Row(automl_trials, (), {**own, "attempt": 0})
+    else:
+        lease = {"attempt": 1, "owner": owner, "expires_at": ttl_s}
+        own_row = Row(automl_trials, (), {**own, **lease}, from_now=("expires_at",))
+    birth = _BORN_QUEUED if state is TrialState.QUEUED else _BORN_ENDED if state.is_ended else _BORN
+    born = {"study": study_id, "new_number": number, "new_state": OPTUNA_STATES[state]}
+    rows = [own_row, *_parameter_rows(parameters), *attribute_rows(attributes)]
+    return insert_jointly(connection, birth, born, rows)
 
 
-def insert_parameters(connection: Connection, trial_id: int, parameters: Sequence["StoredParameter"]) -> None:
-    """Insert the parameters of a trial as Optuna stores them."""
-    rows = [
-        {
-            "trial_id": trial_id,
-            "param_name": parameter.name,
-            "param_value": parameter.internal_value,
-            "distribution_json": parameter.distribution_json,
-        }
-        for parameter in parameters
-    ]
+_BORN_QUEUED = optuna.trials.insert().values(
+    study_id=bindparam("study"), number=bindparam("new_number"), state=bindparam("new_state")
+)
+_BORN = _BORN_QUEUED.values(datetime_start=utc_now())
+_BORN_ENDED = _BORN.values(datetime_complete=utc_now())
+_FIRST_LEASE = (
+    update(automl_trials)
+    .where(automl_trials.c.trial_id == bindparam("trial"))
+    .values(
+        attempt=1,
+        owner=bindparam("new_owner"),
+        expires_at=epoch_now() + bindparam("ttl_s", type_=Double),
+        revision=automl_trials.c.revision + 1,
+    )
+)
+
+
+def replace_parameters(connection: Connection, trial_id: int, parameters: Sequence["StoredParameter"]) -> None:
+    """Write parameters of a trial that may have some already."""
+    rows = [{"trial_id": trial_id, **row.values} for row in _parameter_rows(parameters)]
     upsert(connection, optuna.trial_params, ["trial_id", "param_name"], rows)
 
 
-def lock_trials(connection: Connection, study_id: int, trial_ids: Sequence[int]) -> dict[int, LockedTrial]:
-    """Lock trials of a study, in order of their keys so that two callers cannot wait for each other."""
-    trials, own = optuna.trials, automl_trials
-    query = (
-        select(
-            trials.c.trial_id,
-            trials.c.number,
-            trials.c.state,
-            own.c.attempt,
-            own.c.owner,
-            own.c.infeasible,
-            (own.c.expires_at - epoch_now()).label("expires_in_s"),
+def _parameter_rows(parameters: Sequence["StoredParameter"]) -> list[Row]:
+    return [
+        Row(
+            optuna.trial_params,
+            ("param_name",),
+            {
+                "param_name": parameter.name,
+                "param_value": parameter.internal_value,
+                "distribution_json": parameter.distribution_json,
+            },
         )
-        .select_from(trials.outerjoin(own, own.c.trial_id == trials.c.trial_id))
-        .where(trials.c.study_id == study_id, trials.c.trial_id.in_(trial_ids))
-        .order_by(trials.c.trial_id)
-        .with_for_update(of=trials)
+        for parameter in parameters
+    ]
+
+
+def write_own_row(
+    connection: Connection,
+    study_id: int,
+    trial_id: int,
+    configuration: Mapping[str, JsonScalar] | None,
+    *,
+    owner: str,
+    ttl_s: float,
+) -> None:
+    """Give a queued trial its lease, and its whole configuration where it is new (None: it stays as it is)."""
+    if configuration is not None:
+        row = {
+            "trial_id": trial_id,
+            "study_id": study_id,
+            "configuration": to_json(dict(configuration), "the configuration"),
+            "attempt": 0,
+            "infeasible": False,
+        }
+        upsert(connection, automl_trials, ["trial_id"], [row])
+    connection.execute(_FIRST_LEASE, {"trial": trial_id, "new_owner": owner, "ttl_s": ttl_s})
+
+
+_FIND = (
+    select(
+        optuna.trials.c.trial_id,
+        optuna.trials.c.number,
+        optuna.trials.c.state,
+        automl_trials.c.attempt,
+        automl_trials.c.owner,
+        automl_trials.c.infeasible,
+        (automl_trials.c.expires_at - epoch_now()).label("expires_in_s"),
     )
+    .select_from(optuna.trials.outerjoin(automl_trials, automl_trials.c.trial_id == optuna.trials.c.trial_id))
+    .where(
+        optuna.trials.c.study_id == bindparam("study"),
+        optuna.trials.c.trial_id.in_(bindparam("trials", expanding=True)),
+    )
+)
+
+
+def find_trials(connection: Connection, study_id: int, trial_ids: Sequence[int]) -> dict[int, FoundTrial]:
+    """Look at trials of a study, without locking them: key -> trial; those that do not exist are left out."""
+    rows = connection.execute(_FIND, {"study": study_id, "trials": list(trial_ids)})
     return {
-        row.trial_id: LockedTrial(
+        row.trial_id: FoundTrial(
             id=row.trial_id,
             number=row.number,
             state=state_of(row.state, row.attempt, row.infeasible),
@@ -172,48 +212,45 @@ def lock_trials(connection: Connection, study_id: int, trial_ids: Sequence[int])
             expires_in_s=row.expires_in_s,
             is_ours=row.attempt is not None,
         )
-        for row in connection.execute(query)
+        for row in rows
     }
 
 
-def lock_trial(connection: Connection, study_id: int, study: str, trial_id: int) -> LockedTrial:
-    """Lock one trial.
+def find_trial(connection: Connection, study_id: int, study: str, trial_id: int) -> FoundTrial:
+    """Look at one trial, without locking it.
 
     Raises:
         TrialNotFoundError: the study has no such trial.
     """
-    found = lock_trials(connection, study_id, [trial_id])
+    found = find_trials(connection, study_id, [trial_id])
     if not found:
         raise TrialNotFoundError(trial_id, study)
     return found[trial_id]
 
 
-def set_lease(connection: Connection, trial_id: int, *, attempt: int, owner: str | None, ttl_s: float) -> None:
-    """Give the lease to an owner for `ttl_s` seconds of the database's clock, or take it away (owner None)."""
-    values = {"attempt": attempt, "owner": owner, "expires_at": epoch_now() + ttl_s if owner is not None else None}
-    connection.execute(update(automl_trials).where(automl_trials.c.trial_id == trial_id).values(values))
-
-
-def set_state(connection: Connection, trial: LockedTrial, state: TrialState) -> None:
-    """Change the state of a locked trial, and its times.
+def set_state(connection: Connection, trial: FoundTrial, state: TrialState) -> None:
+    """Change the state of a trial, and its times, unless it changed since it was looked at.
 
     Raises:
+        NotClaimableError: it changed meanwhile.
         ValueError: no trial may go that way.
     """
     if not trial.state.may_become(state):
         raise ValueError(f"trial {trial.number} is {trial.state.value} and cannot become {state.value}")
+    trials = optuna.trials.c
     values: dict[str, Any] = {"state": OPTUNA_STATES[state]}
     if state is TrialState.RUNNING:
-        values["datetime_start"] = func.coalesce(optuna.trials.c.datetime_start, utc_now())
+        values["datetime_start"] = func.coalesce(trials.datetime_start, utc_now())
     if state.is_ended:
         values["datetime_complete"] = utc_now()
-    connection.execute(update(optuna.trials).where(optuna.trials.c.trial_id == trial.id).values(values))
+    statement = update(optuna.trials).where(trials.trial_id == trial.id, trials.state == OPTUNA_STATES[trial.state])
+    if connection.execute(statement.values(values)).rowcount != 1:
+        raise NotClaimableError(trial.number, "somebody else was quicker")
 
 
-def set_trial_attributes(connection: Connection, trial_id: int, attributes: Mapping[str, object]) -> None:
-    """Set facts on a trial, as Optuna's user attributes."""
-    rows = [
-        {"trial_id": trial_id, "key": key, "value_json": to_json(value, f"attribute {key!r}")}
-        for key, value in attributes.items()
+def attribute_rows(attributes: Mapping[str, object]) -> list[Row]:
+    """Facts on a trial as Optuna stores user attributes."""
+    texts = {key: to_json(value, f"attribute {key!r}") for key, value in attributes.items()}
+    return [
+        Row(optuna.trial_user_attributes, ("key",), {"key": key, "value_json": text}) for key, text in texts.items()
     ]
-    upsert(connection, optuna.trial_user_attributes, ["trial_id", "key"], rows)

@@ -3,8 +3,6 @@
 Which files are kept is decided elsewhere; this module only writes and reads them.
 """
 
-import hashlib
-import os
 import pickle
 import zipfile
 from collections.abc import Callable, Mapping
@@ -14,6 +12,7 @@ from typing import Any
 
 import torch
 
+from trainers.artifact_files import Location, local_copy, write_file
 from trainers.errors import DamagedCheckpointError
 from trainers.reporting import CheckpointFile, JsonValue
 
@@ -54,57 +53,55 @@ def checkpoint_name(epoch: int) -> str:
     return f"epoch-{epoch:04d}.pt"
 
 
-def write_checkpoint(checkpoint: Checkpoint, root: Path, relative: str) -> CheckpointFile:
+def write_checkpoint(checkpoint: Checkpoint, root: Location, relative: str) -> CheckpointFile:
     """Write a checkpoint so that its name never shows an unfinished file, not even after a power cut.
 
     Args:
         checkpoint: tensors may live on any device and be in use; they are copied.
-        root: the artifacts root.
+        root: the artifacts root, a folder or a URL.
         relative: POSIX path of the file below `root`; folders are made.
 
     Raises:
         OSError: the file cannot be written; nothing is left behind.
+        RuntimeError: torch's word for the same; the OSError is its context.
+        ArtifactStoreError: the store of a URL does not take it.
     """
-    path = root / relative
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
     state = {field.name: getattr(checkpoint, field.name) for field in fields(checkpoint)}
     content = {"format": FORMAT, **_packed(state)}
-    try:
-        with unfinished.open("wb+") as file:
-            torch.save(content, file)
-            file.flush()
-            os.fsync(file.fileno())
-            size = file.seek(0, os.SEEK_END)
-            file.seek(0)
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
-    _sync_folder(path.parent)
-    return CheckpointFile(path=relative, epoch=checkpoint.epoch, digest=digest, size_bytes=size)
+    facts = write_file(f"{root}/{relative}", lambda file: torch.save(content, file))
+    return CheckpointFile(path=relative, epoch=checkpoint.epoch, digest=facts.digest, size_bytes=facts.size_bytes)
 
 
-def read_checkpoint(path: Path, device: torch.device | str = "cpu") -> Checkpoint:
+def read_checkpoint(location: Location, device: torch.device | str = "cpu") -> Checkpoint:
     """Read a checkpoint, with every byte checked and no code run.
+
+    Args:
+        location: the file or the URL.
+        device: where its tensors shall be, wherever they were when it was written.
 
     Raises:
         DamagedCheckpointError: the file is missing, cut short, altered, or no checkpoint of this version.
+        ArtifactStoreError: the store of a URL does not give it.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
-            broken = archive.testzip()  # torch.load itself does not compare the checksums
-        if broken is not None:
-            raise DamagedCheckpointError(f"checkpoint {path} is damaged: {broken} fails its checksum")
-        content = torch.load(path, map_location=device, weights_only=True)
+        with local_copy(location) as path:
+            content = _read_checked(path, device)
     except FileNotFoundError as error:
-        raise DamagedCheckpointError(f"checkpoint {path} is missing") from error
+        raise DamagedCheckpointError(f"checkpoint {location} is missing") from error
     except (OSError, EOFError, zipfile.BadZipFile, RuntimeError, pickle.UnpicklingError) as error:
-        raise DamagedCheckpointError(f"checkpoint {path} is cut short or damaged: {error}") from error
+        raise DamagedCheckpointError(f"checkpoint {location} is cut short or damaged: {error}") from error
     names = {field.name for field in fields(Checkpoint)}
     if not isinstance(content, dict) or content.get("format") != FORMAT or not names <= set(content):
-        raise DamagedCheckpointError(f"{path} is no {FORMAT!r} file")
+        raise DamagedCheckpointError(f"{location} is no {FORMAT!r} file")
     return Checkpoint(**{name: content[name] for name in names})
+
+
+def _read_checked(path: Path, device: torch.device | str) -> object:
+    with zipfile.ZipFile(path) as archive:
+        broken = archive.testzip()  # torch.load itself does not compare the checksums
+    if broken is not None:
+        raise zipfile.BadZipFile(f"{broken} fails its checksum")
+    return torch.load(path, map_location=device, weights_only=True)
 
 
 def _packed(tree: dict[str, Any]) -> dict[str, Any]:
@@ -139,14 +136,3 @@ def _replace_tensors(tree: Any, replace: Callable[[torch.Tensor], Any]) -> Any:
     if isinstance(tree, list | tuple):
         return type(tree)(_replace_tensors(value, replace) for value in tree)
     return tree
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a rename durable, where folders can be opened (POSIX)."""
-    if os.name != "posix":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -83,7 +83,7 @@ class TrainTask(BaseModel):
     training: TrainConfig = TrainConfig()
     """The training hyperparameters, those of the configuration among them."""
     artifacts_root: str
-    """Absolute folder on this machine under which all paths of checkpoints lie."""
+    """Absolute folder on this machine, or URL of a store, under which all paths of checkpoints lie."""
     checkpoint_dir: RelativePath
     """Folder of this trial's checkpoints, relative to `artifacts_root`."""
     resume_from: RelativePath | None = None

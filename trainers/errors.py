@@ -1,8 +1,10 @@
 """Why a training can end badly: every error names the cause word that is stored on the trial."""
 
+import errno
 from typing import ClassVar, Literal, TypeAlias
 
 __all__ = [
+    "ArtifactStoreError",
     "BadDataError",
     "DamagedCheckpointError",
     "DeviceMemoryError",
@@ -14,10 +16,11 @@ __all__ = [
     "TrialError",
     "UnknownTrainerError",
     "UserCodeError",
+    "full_disk",
 ]
 
 FailureCause: TypeAlias = Literal[
-    "oom", "timeout", "non_finite", "lost", "rank_error", "bad_data", "user_error", "infeasible"
+    "oom", "timeout", "non_finite", "lost", "rank_error", "bad_data", "user_error", "infeasible", "disk_full"
 ]
 
 
@@ -63,6 +66,12 @@ class DamagedCheckpointError(TrialError):
     cause = "rank_error"
 
 
+class ArtifactStoreError(TrialError):
+    """The store of the artifacts cannot be reached or refuses: no fault of the trial, which may be tried again."""
+
+    cause = "lost"
+
+
 class DeviceMemoryError(TrialError):
     """The network, its gradients and one micro-batch do not fit into the device's memory."""
 
@@ -79,3 +88,16 @@ class UnknownTrainerError(KeyError):
 
 class InvalidTrainerError(TypeError):
     """What a name refers to is no trainer, or two trainers share one name."""
+
+
+def full_disk(error: BaseException) -> OSError | None:
+    """The error of a full disk, or of a quota used up, among what led to an error; None: it has another reason.
+
+    Libraries put their own error in its place, as `torch.save` does.
+    """
+    reason: BaseException | None = error
+    while reason is not None:
+        if isinstance(reason, OSError) and reason.errno in (errno.ENOSPC, errno.EDQUOT):
+            return reason
+        reason = reason.__cause__ or reason.__context__
+    return None

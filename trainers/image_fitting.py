@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 
 import torch
 
@@ -50,7 +49,7 @@ def evaluate_images(task: EvaluateTask, data: ImageData, ranks: Ranks) -> Mappin
     split = data.split(task.split)
     with _own_generators(ranks), _named_memory_errors(None, ranks):
         with ranks.together("loading the checkpoint"):
-            checkpoint = read_checkpoint(Path(task.artifacts_root) / task.checkpoint)
+            checkpoint = read_checkpoint(f"{task.artifacts_root}/{task.checkpoint}")
             network = build_network(task.space, task.configuration, data)
             _load_weights(network.load_state_dict, checkpoint, task.checkpoint)
             network.to(ranks.device)
@@ -61,7 +60,7 @@ def evaluate_images(task: EvaluateTask, data: ImageData, ranks: Ranks) -> Mappin
 
 def _resume(learner: ImageLearner, task: TrainTask, data: ImageData, progress: Progress, ranks: Ranks) -> Progress:
     assert task.resume_from is not None
-    checkpoint = read_checkpoint(Path(task.artifacts_root) / task.resume_from, ranks.device)
+    checkpoint = read_checkpoint(f"{task.artifacts_root}/{task.resume_from}", ranks.device)
     _check_belongs(checkpoint, task, data)
     _load_weights(lambda weights: learner.load_state(weights, checkpoint.optimization), checkpoint, task.resume_from)
     return Progress(epoch=checkpoint.epoch, best=progress.best.restored(checkpoint.best), checkpoint=task.resume_from)

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from trainers.checkpoint import Checkpoint, checkpoint_name, write_checkpoint
@@ -145,7 +144,7 @@ def _save(learner: Learner, task: TrainTask, progress: Progress, metrics: Mappin
         metrics=metrics,
         blueprint=learner.blueprint(),
     )
-    return write_checkpoint(checkpoint, Path(task.artifacts_root), _checkpoint_path(task, progress.epoch))
+    return write_checkpoint(checkpoint, task.artifacts_root, _checkpoint_path(task, progress.epoch))
 
 
 def _checkpoint_path(task: TrainTask, epoch: int) -> str:

@@ -4,6 +4,7 @@ import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from keyword import iskeyword
 from typing import Annotated
 
 import typer
@@ -19,6 +20,10 @@ VERBS: Mapping[str, tuple[str, str]] = {
         "Search for the best network and hyperparameters; a study that exists is continued.",
     ),
     "resume": ("automl.cli.search", "Go on with a study by its name, on this or another machine."),
+    "enqueue": ("automl.cli.queue", "Queue configurations for a study to try; the search completes what is left open."),
+    "retry": ("automl.cli.queue", "Try the configurations of failed trials again, and go on with the study."),
+    "import": ("automl.cli.queue", "Give a study the results of another study or of a file to learn from."),
+    "stop": ("automl.cli.stop", "End the search of a study on every machine, after the running epochs."),
     "status": (
         "automl.cli.studies",
         "Say how the studies of a storage stand, or one of them with its unfinished trials.",
@@ -26,9 +31,15 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "show": ("automl.cli.studies", "Show one trial, or all trials of a study in a table."),
     "best": ("automl.cli.studies", "Print the best complete trials of a study."),
     "report": ("automl.cli.report", "Write one self-contained HTML page with what the study has found."),
+    "export": ("automl.cli.export", "Write all trials of a study as CSV, JSON or parquet."),
+    "storage": ("automl.cli.storage", "Bring the tables of a database to the form that this version needs."),
     "spaces": ("automl.cli.spaces", "List the search spaces, or the parameters of one."),
+    "space": ("automl.cli.space", "Compare the search space of a study with the one that it has stored."),
 }
-"""Verb -> the module that defines a function of that name, and what it does."""
+"""Verb -> the module that defines a function, or a group of commands, of that name, and what it does.
+
+A verb that Python keeps for itself has an underscore behind the function's name.
+"""
 
 
 def application(arguments: Sequence[str]) -> typer.Typer:
@@ -42,8 +53,12 @@ def application(arguments: Sequence[str]) -> typer.Typer:
     )
     app.callback()(_program)
     for verb, (module, text) in VERBS.items():
-        command = getattr(import_module(module), verb) if verb in arguments else _stand_in
-        app.command(verb, short_help=text, context_settings=_HELP_FLAGS)(command)
+        name = f"{verb}_" if iskeyword(verb) else verb
+        command = getattr(import_module(module), name) if verb in arguments else _stand_in
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=verb, short_help=text, context_settings=_HELP_FLAGS)
+        else:
+            app.command(verb, short_help=text, context_settings=_HELP_FLAGS)(command)
     return app
 
 
@@ -107,12 +122,12 @@ def _say(message: str, code: int, debug: bool) -> int:
 
 def _exit_code(error: Exception) -> int:
     """2 for what a person can put right in the command, 1 for everything else."""
-    from studies.errors import StorageFullError, StudyError
+    from studies.errors import CheckpointStoreError, StorageFullError, StudyError
     from trainers.errors import BadDataError
 
     if isinstance(error, AutomlError):
         return error.exit_code
-    if isinstance(error, StorageFullError):
+    if isinstance(error, StorageFullError | CheckpointStoreError):
         return 1
     return 2 if isinstance(error, StudyError | BadDataError) else 1
 

@@ -15,7 +15,9 @@ StorageOption: TypeAlias = Annotated[
     typer.Option("--storage", help="Database URL. Default: where the study was last used.", metavar="URL"),
 ]
 StudyArgument: TypeAlias = Annotated[str, typer.Argument(help="Name of the study.", metavar="STUDY")]
-JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+JsonOption: TypeAlias = Annotated[
+    bool, typer.Option("--json", help="Print JSON; numbers that it lacks are the texts nan, inf and -inf.")
+]
 
 
 def with_fields(names: Sequence[str]) -> Callable[[Callable[..., int]], Callable[..., int]]:
@@ -54,7 +56,7 @@ def _option(name: str) -> inspect.Parameter:
 
 
 _METAVARS = {
-    "artifacts": "FOLDER",
+    "artifacts": "FOLDER|URL",
     "concurrency": "N|auto",
     "data": "DATA",
     "direction": "maximize|minimize",
@@ -76,4 +78,5 @@ _METAVARS = {
     "target_value": "VALUE",
     "timeout": "SECONDS",
     "trials": "N",
+    "warm_start": "STUDY|FILE",
 }

@@ -1,9 +1,9 @@
 """How a search is shown while it runs, and what is said when it has ended."""
 
 import os
+import shlex
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 
 import typer
 
@@ -11,10 +11,14 @@ from automl.cli.tables import configuration_lines, counts_in_words, number
 from automl.objective import observed_value
 from automl.observer import Observer
 from automl.progress import ProgressObserver
+from automl.queueing import places_wanting
 from automl.session import SearchOutcome
+from automl.stopping import is_time_up, winner
+from studies.figures.words import counted
 from studies.trial import Trial, TrialState
+from trainers.artifact_files import is_url
 
-__all__ = ["observer_for", "print_outcome"]
+__all__ = ["command", "observer_for", "print_outcome"]
 
 
 def observer_for(*, quiet: bool) -> Observer:
@@ -34,10 +38,8 @@ def print_outcome(outcome: SearchOutcome) -> int:
         typer.echo(f"report: {_short(outcome.report)}")
     _print_next_step(outcome, counts)
     if outcome.exit_code == 1:
-        message = (
-            f"automl: {outcome.reason}\nautoml show {_quoted(outcome.study.name)} lists the trials and their causes"
-        )
-        typer.echo(message, err=True)
+        show = command("show", outcome.study.name)
+        typer.echo(f"automl: {outcome.reason}\n{show} lists the trials and their causes", err=True)
     return outcome.exit_code
 
 
@@ -64,22 +66,33 @@ def _why_not(outcome: SearchOutcome) -> str:
     return "; failures: " + ", ".join(f"{count} {cause}" for cause, count in sorted(causes.items()))
 
 
+def command(verb: str, study: str, *flags: str) -> str:
+    """A command about a study, as it can be pasted into a shell."""
+    # A name that begins with a dash would be taken for an option.
+    words = [verb, *flags, "--", study] if study.startswith("-") else [verb, study, *flags]
+    return f"automl {shlex.join(words)}"
+
+
 def _print_next_step(outcome: SearchOutcome, counts: Mapping[TrialState, int]) -> None:
-    name = outcome.study.name
+    name, view = outcome.study.name, outcome.study.look()
     unfinished = counts.get(TrialState.PAUSED, 0)
-    if outcome.exit_code >= 128 or unfinished:
-        typer.echo(f"go on with: automl resume {_quoted(name)}")
+    limits = view.standing.limits
+    if outcome.exit_code < 128 and limits.timeout_s is not None and is_time_up(view.standing):
+        typer.echo(f"go on with: {command('resume', name, '--timeout', f'{2 * limits.timeout_s:g}')}")
+    elif outcome.exit_code < 128 and winner(view.trials, limits, outcome.spec.objective_direction) is not None:
+        typer.echo(f"go on with a better target: {command('resume', name, '--target-value', 'VALUE')}")
+    elif outcome.exit_code >= 128 or unfinished:
+        typer.echo(f"go on with: {command('resume', name)}")
+    elif limits.trials is not None and (wanting := places_wanting(view)):
+        more = command("resume", name, "--trials", str(limits.trials + wanting))
+        typer.echo(f"no place for {counted(wanting, 'queued trial')}; start with: {more}")
     elif outcome.exit_code == 0 and outcome.reason.startswith(("all ", "nothing left")):
-        typer.echo(f"more: automl resume {_quoted(name)} --trials {2 * outcome.spec.trials}")
+        typer.echo(f"more: {command('resume', name, '--trials', str(2 * (limits.trials or outcome.spec.trials)))}")
 
 
-def _quoted(name: str) -> str:
-    if name.startswith("-"):
-        return f"-- {name}"  # or it would be taken for an option
-    return name if name.replace("-", "").replace("_", "").isalnum() else "'" + name.replace("'", "'\\''") + "'"
-
-
-def _short(path: Path) -> str:
-    """The path as it is read most easily from the working folder."""
-    relative = os.path.relpath(path)
-    return str(path) if relative.startswith("..") else relative
+def _short(location: str) -> str:
+    """A path as it is read most easily from the working folder; a URL as it is."""
+    if is_url(location):
+        return location
+    relative = os.path.relpath(location)
+    return location if relative.startswith("..") else relative

@@ -18,7 +18,7 @@ def report(
     ] = None,
     storage: StorageOption = None,
     artifacts: Annotated[
-        str | None, typer.Option("--artifacts", help="Root of the study's artifacts.", metavar="FOLDER")
+        str | None, typer.Option("--artifacts", help="Root of the study's artifacts.", metavar="FOLDER|URL")
     ] = None,
 ) -> int:
     """Write one self-contained HTML page with what the study has found."""
@@ -29,7 +29,7 @@ def report(
 
     found = find_study(study, storage)
     root = artifacts_root(artifacts, found.study.storage_url, study)
-    page = output or Artifacts(root=root, study=study).report
+    page = str(output or Artifacts(root=root, study=study).report)
     try:
         page = write_report_page(found.study, page)
     except OSError as error:

@@ -1,24 +1,24 @@
 """`automl search` and `automl resume`."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
 from automl.cli.options import StudyArgument, given_fields, with_fields
 from automl.spec import SearchSpec, read_yaml
 
-__all__ = ["resume", "search"]
+__all__ = ["QuietOption", "resume", "search"]
 
 _RESUMABLE = (
     "storage", "artifacts", "data", "trials", "timeout", "target_value", "sampler", "pruner", "concurrency",
     "procs_per_trial", "gpus_per_trial", "precision", "executor", "ray_address", "max_retries", "max_failures",
 )  # fmt: skip
 
-ConfigOption = Annotated[
+ConfigOption: TypeAlias = Annotated[
     Path | None, typer.Option("--config", help="YAML file with the same fields; flags win.", metavar="FILE")
 ]
-QuietOption = Annotated[bool, typer.Option("--quiet", help="Say only how it ended.")]
+QuietOption: TypeAlias = Annotated[bool, typer.Option("--quiet", help="Say only how it ended.")]
 
 
 @with_fields(tuple(SearchSpec.model_fields))

@@ -1,7 +1,7 @@
 """`automl spaces`."""
 
 import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,7 +9,10 @@ from automl.cli.options import JsonOption
 from automl.cli.tables import table
 from search_spaces.parameters import Categorical, Parameter
 
-__all__ = ["spaces"]
+if TYPE_CHECKING:
+    from search_spaces.space import SearchSpace
+
+__all__ = ["loaded", "spaces"]
 
 
 def spaces(
@@ -18,6 +21,23 @@ def spaces(
 ) -> int:
     """List the search spaces, or the parameters of one."""
     return _list(as_json) if name is None else _describe(name, as_json)
+
+
+def loaded(name: str, study: str | None = None) -> "SearchSpace":
+    """The space of a name that was given in the command, or that a study has stored.
+
+    Raises:
+        InvalidSpecError: there is none, or it cannot be used.
+    """
+    from automl.errors import InvalidSpecError
+    from search_spaces import catalog
+    from search_spaces.discovery import PluginImportError
+    from search_spaces.errors import InvalidSpaceError, SpaceNameClashError, UnknownSearchSpaceError
+
+    try:
+        return catalog.load(name).SPACE
+    except (UnknownSearchSpaceError, SpaceNameClashError, InvalidSpaceError, PluginImportError) as error:
+        raise InvalidSpecError([str(error)], "the command line" if study is None else f"study '{study}'") from error
 
 
 def _list(as_json: bool) -> int:
@@ -39,15 +59,7 @@ def _list(as_json: bool) -> int:
 
 
 def _describe(name: str, as_json: bool) -> int:
-    from automl.errors import InvalidSpecError
-    from search_spaces import catalog
-    from search_spaces.discovery import PluginImportError
-    from search_spaces.errors import InvalidSpaceError, SpaceNameClashError, UnknownSearchSpaceError
-
-    try:
-        space = catalog.load(name).SPACE
-    except (UnknownSearchSpaceError, SpaceNameClashError, InvalidSpaceError, PluginImportError) as error:
-        raise InvalidSpecError([str(error)], "the command line") from error
+    space = loaded(name)
     if as_json:
         typer.echo(json.dumps({**space.to_json(), "size": space.size()}, indent=2))
         return 0

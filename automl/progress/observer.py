@@ -62,19 +62,20 @@ class ProgressObserver(Observer):
             total=spec.trials,
             slots=slots,
             started_s=self._clock(),
-            counts=Counter(trial.state for trial in trials),
+            counts=Counter(trial.state for trial in trials if not trial.is_imported),
             best=None if best is None or best.value is None else (best.number, best.value, best.last_epoch),
             durations_s=_durations_s(trials),
         )
         self._view.start(self._state)
 
     def notify(self, event: Event) -> None:
-        """Show an event; the counts are the study's, since other machines may work on it too."""
+        """Show an event; counts and total are the study's, since other machines may work on it and raise its limit."""
         if self._state is None or self._study is None:
             return
         self._state = self._state.after(event, self._clock())
         if isinstance(event, TrialEnded):
-            self._state = replace(self._state, counts=self._study.counts())
+            total = self._study.limits.trials or self._state.total
+            self._state = replace(self._state, counts=self._study.counts(), total=total)
         self._view.update(self._state, event)
 
     def end(self) -> None:
@@ -90,7 +91,7 @@ def _durations_s(trials: Iterable[Trial]) -> tuple[float, ...]:
         (trial.ended_at - trial.started_at).total_seconds()
         for trial in trials
         if trial.state.is_ended
-        and trial.state.is_counted
+        and trial.is_counted
         and trial.attempt <= 1
         and trial.started_at is not None
         and trial.ended_at is not None

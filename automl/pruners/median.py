@@ -47,7 +47,9 @@ class MedianPruner(Pruner):
         ended = [
             other
             for other in trials
-            if other.state in (TrialState.COMPLETE, TrialState.PRUNED) and other.number != trial.number
+            if other.state in (TrialState.COMPLETE, TrialState.PRUNED)
+            and not other.is_imported  # it has a value, and no curve to compare with
+            and other.number != trial.number
         ]
         losses = [to_loss(other.reports[epoch], self.direction) for other in ended if epoch in other.reports]
         if len(ended) < self.startup_trials or not losses:

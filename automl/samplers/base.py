@@ -33,7 +33,9 @@ class Sampler(ABC):
 
         Args:
             space: what can be searched.
-            trials: the whole study in order of the numbers, running, failed and infeasible trials among them.
+            trials: the study in order of the numbers, running, failed and infeasible trials among them. The scheduler
+                shows a trial of an older version of the space with its configuration as the present one writes it, and
+                leaves out those that do not fit.
             rng: the only source of randomness.
 
         Returns:

@@ -26,7 +26,8 @@ class Overview:
         best_epoch: the epoch in which it reached its best reported value; None when it reported nothing.
         best_configuration: its configuration; empty when there is none.
         test: name -> score on the test data, as stored on the study; empty when it was not tested.
-        counts: state -> number of trials.
+        counts: state -> number of trials that were trained here.
+        imported: number of trials that were trained elsewhere.
         causes: cause -> number of FAILED trials, the most frequent first.
         started_at: first start, UTC.
         last_event_at: last start or end, UTC.
@@ -44,6 +45,7 @@ class Overview:
     best_configuration: Mapping[str, JsonScalar]
     test: Mapping[str, float]
     counts: Mapping[TrialState, int]
+    imported: int
     causes: Mapping[str, int]
     started_at: datetime | None
     last_event_at: datetime | None
@@ -74,6 +76,7 @@ class Overview:
             },
             "test": {name: _strict(score) for name, score in self.test.items()},
             "counts": {state.value: self.counts.get(state, 0) for state in TrialState},
+            "imported": self.imported,
             "causes": dict(self.causes),
             "started_at": None if self.started_at is None else self.started_at.isoformat(),
             "last_event_at": None if self.last_event_at is None else self.last_event_at.isoformat(),
@@ -100,6 +103,7 @@ def overview_of(snapshot: StudySnapshot) -> Overview:
         best_configuration={} if best is None else best.configuration,
         test=_test_scores(snapshot),
         counts=Counter(trial.state for trial in snapshot.trials),
+        imported=snapshot.imported,
         causes=dict(Counter(trial.cause or "no cause stored" for trial in failed).most_common()),
         started_at=min(moments, default=None),
         last_event_at=max(moments, default=None),

@@ -147,6 +147,8 @@ def _course_sentences(overview: Overview) -> Iterable[str]:
     counts = [f"{count:,} {_STATE_WORDS[state]}" for state in TrialState if (count := overview.counts.get(state))]
     if counts:
         yield f"Of {counted(sum(overview.counts.values()), 'trial')}, {listed(counts, len(counts))}."
+    if overview.imported:
+        yield f"The search also learnt from {counted(overview.imported, 'imported trial')}, which no figure shows."
     if overview.causes:
         causes = [f"{cause} ({count:,})" for cause, count in overview.causes.items()]
         yield f"Causes of failure: {listed(causes)}."

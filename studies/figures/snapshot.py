@@ -60,7 +60,8 @@ class StudySnapshot:
         name: name of the study.
         direction: whether a larger or a smaller objective is better.
         metric: what the objective is called on axes and in sentences.
-        trials: all trials, ordered by number.
+        trials: the trials that were trained here, ordered by number.
+        imported: how many more were trained elsewhere; no figure shows them.
         distributions: parameter name -> Optuna distribution; what is missing is inferred from the values.
         specification: what was searched, plain JSON.
         attributes: facts stored on the study, plain JSON; `test` holds the score on the test data.
@@ -70,6 +71,7 @@ class StudySnapshot:
     direction: Literal["maximize", "minimize"]
     metric: str = "value"
     trials: tuple[Trial, ...] = ()
+    imported: int = 0
     distributions: Mapping[str, "BaseDistribution"] = field(default_factory=dict)
     specification: Mapping[str, object] = field(default_factory=dict)
     attributes: Mapping[str, object] = field(default_factory=dict)
@@ -141,11 +143,14 @@ def snapshot_of(
         return source
     if isinstance(source, optuna.Study):
         return _snapshot_of_optuna(source, metric)
+    trials = source.trials()
+    own = tuple(trial for trial in trials if not trial.is_imported)
     return StudySnapshot(
         name=source.name,
         direction=source.direction,
         metric=metric or metric_name(source.specification),
-        trials=tuple(source.trials()),
+        trials=own,
+        imported=len(trials) - len(own),
         distributions=distributions or {},
         specification=source.specification,
         attributes=source.attributes,

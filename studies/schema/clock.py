@@ -42,3 +42,15 @@ def _epoch_now_sqlite(element: epoch_now, compiler: SQLCompiler, **options: Any)
 @compiles(epoch_now, "postgresql")  # type: ignore[no-untyped-call,untyped-decorator,unused-ignore]
 def _epoch_now_postgresql(element: epoch_now, compiler: SQLCompiler, **options: Any) -> str:
     return "(extract(epoch from clock_timestamp())::double precision)"
+
+
+@compiles(utc_now, "mysql")  # type: ignore[no-untyped-call,untyped-decorator,unused-ignore]
+def _utc_now_mysql(element: utc_now, compiler: SQLCompiler, **options: Any) -> str:
+    return "UTC_TIMESTAMP(6)"
+
+
+@compiles(epoch_now, "mysql")  # type: ignore[no-untyped-call,untyped-decorator,unused-ignore]
+def _epoch_now_mysql(element: epoch_now, compiler: SQLCompiler, **options: Any) -> str:
+    # NOW() is the time at which a statement began, maybe long before it had its lock. Our connections are set to UTC,
+    # because an hour of local time comes twice a year; the sum makes the decimal number a double.
+    return "(UNIX_TIMESTAMP(SYSDATE(6)) + 0.0e0)"

@@ -1,10 +1,17 @@
 """Our own tables, which stand beside Optuna's in the same database."""
 
-from sqlalchemy import BigInteger, Boolean, Column, DateTime, Double, Integer, MetaData, String, Table, Text
+from sqlalchemy import BigInteger, Boolean, Column, DateTime, Double, Integer, MetaData, String, Table, Text, false
 
 from studies.schema.clock import utc_now
 
-__all__ = ["VERSION_TABLE", "automl_checkpoints", "automl_reports", "automl_studies", "automl_trials"]
+__all__ = [
+    "VERSION_TABLE",
+    "automl_checkpoints",
+    "automl_reports",
+    "automl_spaces",
+    "automl_studies",
+    "automl_trials",
+]
 
 VERSION_TABLE = "automl_alembic_version"
 """Our migrations' own version table: `alembic_version` is Optuna's."""
@@ -16,8 +23,28 @@ automl_studies = Table(
     _metadata,
     Column("study_id", Integer, primary_key=True),
     Column("specification", Text, nullable=False),
+    Column("max_trials", Integer),
+    Column("timeout_s", Double),
+    Column("target_value", Double),
+    Column("searched_s", Double, nullable=False, server_default="0"),
+    Column("searched_until", Double),
+    Column("stopped_at", Double),
 )
-"""What is searched, as JSON."""
+"""What is searched, as JSON, and the rules that end the search on every machine.
+
+`searched_s`: how long anybody has worked on the study. `searched_until`: when somebody last said so; `stopped_at`: when
+a person last asked for the end (both in seconds since 1970, database clock).
+"""
+
+automl_spaces = Table(
+    "automl_spaces",
+    _metadata,
+    Column("study_id", Integer, primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("space", Text, nullable=False),
+    Column("created_at", DateTime, nullable=False, default=utc_now()),
+)
+"""Every form that the study's search space has had, as JSON; versions count from 1."""
 
 automl_trials = Table(
     "automl_trials",
@@ -29,11 +56,16 @@ automl_trials = Table(
     Column("owner", String(512)),
     Column("expires_at", Double),
     Column("infeasible", Boolean, nullable=False),
+    Column("revision", Integer, nullable=False, server_default="0"),
+    Column("losses", Integer, nullable=False, server_default="0"),
+    Column("imported", Boolean, nullable=False, server_default=false()),
 )
 """The configuration as it was used, bit for bit, and the lease.
 
 `attempt` 0: never started. `owner` and `expires_at` (seconds since 1970, database clock) are null without a lease.
-`infeasible` tells a refused trial from a failed one; Optuna has one state for both.
+`infeasible` tells a refused trial from a failed one; Optuna has one state for both. `revision` rises with everything
+that is written to a trial, so that readers find what changed. `losses`: how often its owner was lost. `imported`: it
+was trained elsewhere, and holds no place in the budget.
 """
 
 automl_reports = Table(

@@ -5,9 +5,21 @@ from typing import Any
 import pytest
 
 from automl import api
+from automl.events import Event
+from automl.observer import Observer
 from automl.session import SearchOutcome
 
 Search = Callable[..., SearchOutcome]
+
+
+class Recorder(Observer):
+    """Keeps the events of a search."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def notify(self, event: Event) -> None:
+        self.events.append(event)
 
 
 @pytest.fixture

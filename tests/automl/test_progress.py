@@ -363,7 +363,7 @@ def test_observer_takes_up_a_study_where_it_stands_and_follows_it(tmp_path: Path
     spec = SearchSpec.from_mapping({"space": "nas_small", "trials": 5}, "a test")
     for number in range(2):
         lease = study.create_trial(
-            number=number, configuration={"x": 0.5}, distributions=distributions, owner="me", budget=5, ttl_s=60.0
+            number=number, configuration={"x": 0.5}, distributions=distributions, owner="me", ttl_s=60.0
         )
         study.report(lease, epoch=1, value=0.5 + number / 10, metrics={}, checkpoint=None)
         study.tell(lease, TrialState.COMPLETE, value=0.5 + number / 10)
@@ -374,9 +374,7 @@ def test_observer_takes_up_a_study_where_it_stands_and_follows_it(tmp_path: Path
     assert view.states[-1].best == (1, 0.6, 1)
     assert len(view.states[-1].durations_s) == 2
 
-    lease = study.create_trial(
-        number=2, configuration={"x": 0.5}, distributions=distributions, owner="me", budget=5, ttl_s=60.0
-    )
+    lease = study.create_trial(number=2, configuration={"x": 0.5}, distributions=distributions, owner="me", ttl_s=60.0)
     observer.notify(started(2))
     study.tell(lease, TrialState.FAILED, cause="oom")
     clock.now_s = 7.0

@@ -1,12 +1,17 @@
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from automl import scheduler as module
 from automl.pruners.none import NoPruner
+from automl.registry import sampler_class
+from automl.samplers.base import Sampler
 from automl.samplers.random import RandomSampler
 from automl.scheduler import Done, Refuse, RejectQueued, Resume, Scheduler, Start, StartQueued, Wait
 from search_spaces.configuration import Configuration
-from search_spaces.parameters import Categorical, Float
+from search_spaces.parameters import Categorical, Float, Integer
 from search_spaces.space import SearchSpace
 from studies.trial import Trial, TrialState
 from tests.helpers.trials import make_trial
@@ -16,10 +21,8 @@ SPACE = SearchSpace("line", {"x": Float(low=0.0, high=1.0)})
 SMALL = SearchSpace("small", {"a": Categorical(choices=(1, 2, 3)), "b": Categorical(choices=("u", "v"))})
 
 
-def scheduler(space: SearchSpace = SPACE, budget: int = 10, seed: int = 0) -> Scheduler:
-    return Scheduler(
-        space=space, sampler=RandomSampler("maximize"), pruner=NoPruner("maximize", 9), budget=budget, seed=seed
-    )
+def scheduler(space: SearchSpace = SPACE, seed: int = 0) -> Scheduler:
+    return Scheduler(space=space, sampler=RandomSampler("maximize"), pruner=NoPruner("maximize", 9), seed=seed)
 
 
 def test_scheduler_proposal_depends_on_seed_and_number_only() -> None:
@@ -57,6 +60,29 @@ def test_scheduler_queued_trial_is_completed_by_the_sampler() -> None:
     assert action.configuration["b"] in ("u", "v")
 
 
+def test_scheduler_queued_trial_is_completed_so_that_it_can_be_trained() -> None:
+    picky = SearchSpace(
+        "picky",
+        {"a": Categorical(choices=(1, 2)), "b": Integer(low=1, high=20)},
+        refuse=lambda configuration: None if configuration["b"] == 7 else "b is not 7",
+    )
+    for number in range(5):
+        action = scheduler(picky, seed=number).next_action([make_trial(0, {"a": 2}, state=TrialState.QUEUED)], [])
+        if isinstance(action, StartQueued):
+            assert action.configuration == {"a": 2, "b": 7}
+        else:
+            assert isinstance(action, RejectQueued) and action.reason == "b is not 7"
+
+
+def test_scheduler_imported_configuration_was_not_tried_here() -> None:
+    imported = [
+        replace(make_trial(n, {"a": a, "b": b}, value=0.0), is_imported=True)
+        for n, (a, b) in enumerate((a, b) for a in (1, 2, 3) for b in ("u", "v"))
+    ]
+    action = scheduler(SMALL).next_action(imported, [], 1)
+    assert isinstance(action, Start) and action.number == 6
+
+
 def test_scheduler_queued_trial_that_cannot_be_trained_is_rejected_with_the_reason() -> None:
     wrong = make_trial(0, {"x": 7.0}, state=TrialState.QUEUED)
     action = scheduler().next_action([wrong], [])
@@ -69,29 +95,29 @@ def test_scheduler_queued_trial_that_cannot_be_trained_is_rejected_with_the_reas
 @pytest.mark.parametrize("state", [s for s in TrialState if s.is_counted and s.is_ended])
 def test_scheduler_ended_trials_spend_the_budget(state: TrialState) -> None:
     trials = [make_trial(n, state=state) for n in range(10)]
-    assert scheduler(budget=10).next_action(trials, []) == Done(reason="all 10 trials ended")
+    assert scheduler().next_action(trials, [], 10) == Done(reason="all 10 trials ended")
 
 
 @pytest.mark.parametrize("state", [TrialState.RUNNING, TrialState.PAUSED])
 def test_scheduler_unfinished_trials_hold_their_place(state: TrialState) -> None:
     trials = [make_trial(n, value=0.0) for n in range(9)] + [make_trial(9, state=state)]
-    assert scheduler(budget=10).next_action(trials, []) == Wait()
+    assert scheduler().next_action(trials, [], 10) == Wait()
 
 
 @pytest.mark.parametrize("state", [TrialState.INFEASIBLE, TrialState.QUEUED])
 def test_scheduler_refused_and_queued_trials_are_not_counted(state: TrialState) -> None:
     trials = [make_trial(n, value=0.0) for n in range(9)] + [make_trial(9, state=state)]
-    assert isinstance(scheduler(budget=10).next_action(trials, []), Start | StartQueued)
+    assert isinstance(scheduler().next_action(trials, [], 10), Start | StartQueued)
 
 
 def test_scheduler_finite_space_is_tried_once_each_and_then_exhausted() -> None:
     trials: list[Trial] = []
     for number in range(6):
-        action = scheduler(SMALL, budget=99).next_action(trials, [])
+        action = scheduler(SMALL).next_action(trials, [])
         assert isinstance(action, Start)
         trials.append(make_trial(number, dict(action.configuration), value=0.0))
     assert len({Configuration(trial.configuration) for trial in trials}) == 6
-    action = scheduler(SMALL, budget=99).next_action(trials, [])
+    action = scheduler(SMALL).next_action(trials, [])
     assert action == Done(reason="search space exhausted: 6 of 6 tried")
 
 
@@ -114,7 +140,7 @@ def test_scheduler_last_epoch_is_never_pruned() -> None:
         def decide(self, trial: Trial, trials: object) -> Decision:
             return Decision.STOP
 
-    judge = Scheduler(space=SPACE, sampler=RandomSampler("maximize"), pruner=StopAll("maximize", 3), budget=1, seed=0)
+    judge = Scheduler(space=SPACE, sampler=RandomSampler("maximize"), pruner=StopAll("maximize", 3), seed=0)
     assert judge.decide(make_trial(0, state=TrialState.RUNNING, reports=[0.1, 0.1]), []) is Decision.STOP
     assert judge.decide(make_trial(0, state=TrialState.RUNNING, reports=[0.1] * 3), []) is Decision.CONTINUE
 
@@ -128,3 +154,117 @@ def test_training_seeds_differ_between_trials_and_studies() -> None:
     draws = {float(suggestion_generator(study, number).random()) for study in range(20) for number in range(50)}
     assert len(draws) == 1000
     assert isinstance(suggestion_generator(0, 0), np.random.Generator)
+
+
+OLD = SearchSpace("cell", {"operation": Categorical(choices=("conv3", "skip")), "x": Float(low=0.0, high=1.0)})
+NEW = SearchSpace(
+    "cell",
+    {"operation": Categorical(choices=("conv3", "avg")), "depth": Integer(low=1, high=3)},
+    defaults={"operation": "conv3", "depth": 2},
+)
+
+
+class RecordingSampler(RandomSampler):
+    """Keeps what it was shown."""
+
+    seen: Sequence[Trial] = ()
+
+    def suggest(self, space: SearchSpace, trials: Sequence[Trial], rng: np.random.Generator) -> Configuration:
+        self.seen = trials
+        return super().suggest(space, trials, rng)
+
+
+def after_the_change(sampler: Sampler, space: SearchSpace = NEW) -> Scheduler:
+    return Scheduler(space=space, sampler=sampler, pruner=NoPruner("maximize", 9), seed=0, earlier=[OLD])
+
+
+def test_scheduler_sampler_sees_old_trials_as_the_present_space_writes_them() -> None:
+    sampler = RecordingSampler("maximize")
+    fits, unfit, foreign, present = (
+        make_trial(0, {"operation": "conv3", "x": 0.3}, value=0.5),
+        make_trial(1, {"operation": "skip", "x": 0.3}, value=0.9),
+        make_trial(2, {"width": 3}, value=0.9),
+        make_trial(3, {"operation": "avg", "depth": 3}, state=TrialState.RUNNING, reports=[0.1]),
+    )
+    before = [dict(trial.configuration) for trial in (fits, unfit, foreign, present)]
+    action = after_the_change(sampler).next_action([fits, unfit, foreign, present], [])
+    assert isinstance(action, Start) and action.number == 4
+    assert list(sampler.seen) == [
+        replace(fits, configuration=Configuration({"operation": "conv3", "depth": 2})),
+        present,
+    ]
+    assert before == [dict(trial.configuration) for trial in (fits, unfit, foreign, present)]
+
+
+def test_scheduler_reads_a_trial_again_when_it_has_changed() -> None:
+    sampler = RecordingSampler("maximize")
+    judge = after_the_change(sampler)
+    running = make_trial(0, {"operation": "conv3", "x": 0.3}, state=TrialState.RUNNING)
+    judge.next_action([running], [])
+    complete = make_trial(0, {"operation": "conv3", "x": 0.3}, value=0.5)
+    judge.next_action([complete], [])
+    assert [(trial.state, trial.value) for trial in sampler.seen] == [(TrialState.COMPLETE, 0.5)]
+
+
+@pytest.mark.parametrize("name", ["random", "tpe", "evolution"])
+def test_scheduler_goes_on_with_every_sampler_after_a_change(name: str) -> None:
+    rng = np.random.default_rng(0)
+    trials = [make_trial(number, OLD.sample(rng), value=float(number), reports=[1.0]) for number in range(25)]
+    wide = SearchSpace("cell", {"operation": NEW.parameters["operation"], "x": Float(low=-1.0, high=2.0)})
+    action = after_the_change(sampler_class(name)("maximize"), wide).next_action(trials, [])
+    assert isinstance(action, Start) and action.number == 25
+    assert wide.validate(action.configuration) == action.configuration
+
+
+def test_scheduler_old_trials_count_as_tried_where_they_fit() -> None:
+    tried = [make_trial(0, {"operation": "conv3", "x": 0.3}, value=0.5), make_trial(1, {"operation": "skip", "x": 0.3})]
+    proposed = set()
+    for number in range(2, 7):
+        action = after_the_change(RandomSampler("maximize")).next_action(tried, [])
+        assert isinstance(action, Start) and action.number == number
+        proposed.add(action.configuration)
+        tried.append(make_trial(number, action.configuration, value=0.0))
+    assert Configuration({"operation": "conv3", "depth": 2}) not in proposed
+    assert len(proposed) == 5
+    last = after_the_change(RandomSampler("maximize")).next_action(tried, [])
+    assert last == Done(reason="search space exhausted: 6 of 6 tried")
+
+
+def test_scheduler_queued_trial_of_an_older_space_is_completed_or_rejected_with_the_reason() -> None:
+    judge = after_the_change(RandomSampler("maximize"))
+    fits = make_trial(0, {"operation": "conv3", "x": 0.3}, state=TrialState.QUEUED)
+    action = judge.next_action([fits], [])
+    assert isinstance(action, StartQueued)
+    assert action.configuration["operation"] == "conv3" and action.configuration.keys() == NEW.parameters.keys()
+    unfit = make_trial(0, {"operation": "skip", "x": 0.3}, state=TrialState.QUEUED)
+    action = judge.next_action([unfit], [])
+    assert isinstance(action, RejectQueued) and "operation='skip' is not allowed" in action.reason
+    unknown = make_trial(0, {"operation": "conv3", "dpeth": 2}, state=TrialState.QUEUED)
+    action = judge.next_action([unknown], [])
+    assert isinstance(action, RejectQueued) and "did you mean 'depth'" in action.reason
+
+
+def test_scheduler_half_a_queued_trial_is_no_known_configuration() -> None:
+    sampler = RecordingSampler("maximize")
+    queued = make_trial(0, {"operation": "conv3"}, state=TrialState.QUEUED)
+    after_the_change(sampler).next_action([queued], [])
+    assert list(sampler.seen) == []
+
+
+def test_scheduler_interrupted_trial_goes_on_with_its_own_configuration() -> None:
+    paused = make_trial(0, {"operation": "skip", "x": 0.3}, state=TrialState.PAUSED, reports=[0.1])
+    assert after_the_change(RandomSampler("maximize")).next_action([paused], [paused]) == Resume(trial=paused)
+
+
+def test_scheduler_pruner_sees_trials_that_no_longer_fit() -> None:
+    class Recording(NoPruner):
+        seen: Sequence[Trial] = ()
+
+        def decide(self, trial: Trial, trials: Sequence[Trial]) -> Decision:
+            type(self).seen = trials
+            return Decision.CONTINUE
+
+    judge = replace(after_the_change(RandomSampler("maximize")), pruner=Recording("maximize", 9))
+    trials = [make_trial(0, {"operation": "skip", "x": 0.3}, value=0.5), make_trial(1, state=TrialState.RUNNING)]
+    judge.decide(trials[1], trials)
+    assert list(Recording.seen) == trials

@@ -13,13 +13,12 @@ import pytest
 from automl import api
 from automl.artifacts import Artifacts
 from automl.errors import InvalidSpecError
-from automl.events import EpochReported, Event, TrialStarted
-from automl.observer import Observer
+from automl.events import EpochReported, TrialStarted
 from search_spaces.configuration import Configuration, JsonScalar
 from studies.storage import Storage
 from studies.study import Study
 from studies.trial import CheckpointRecord, TrialState
-from tests.automl.conftest import Search
+from tests.automl.conftest import Recorder, Search
 from tests.helpers.moody_toy import SPACE as MOODY
 from tests.helpers.toy import SPACE, loss_after
 
@@ -27,7 +26,7 @@ from tests.helpers.toy import SPACE, loss_after
 def enqueue(study: Study, *configurations: Mapping[str, JsonScalar]) -> None:
     usual: Mapping[str, JsonScalar] = {"x": 0.5, "mood": "fine", "epoch_s": 0.0}
     for configuration in configurations:
-        study.enqueue(MOODY.validate({**usual, **configuration}), MOODY.distributions())
+        study.enqueue([MOODY.validate({**usual, **configuration})], MOODY.distributions())
 
 
 def moody_study(storage: str, *configurations: Mapping[str, JsonScalar]) -> Study:
@@ -105,7 +104,7 @@ def test_search_everything_pruned_ends_with_3_and_a_report(toy_search: Search) -
     outcome = toy_search(trials=5, pruner="tests.helpers.pruners:StopAtOnce")
     assert outcome.exit_code == 3
     assert outcome.best is None
-    assert outcome.report is not None and outcome.report.stat().st_size > 1000
+    assert outcome.report is not None and Path(outcome.report).stat().st_size > 1000
     assert [(t.state, t.last_epoch) for t in outcome.study.trials()] == [(TrialState.PRUNED, 1)] * 5
 
 
@@ -113,7 +112,7 @@ def test_search_everything_failed_ends_with_3_and_a_report(toy_search: Search, s
     moody_study(storage, *[{"mood": "nan"}] * 5)
     outcome = toy_search(space="tests.helpers.moody_toy", trials=5)
     assert outcome.exit_code == 3
-    assert outcome.report is not None and outcome.report.stat().st_size > 1000
+    assert outcome.report is not None and Path(outcome.report).stat().st_size > 1000
 
 
 @pytest.mark.parametrize("mood", ["raise_0", "nan", "text"])
@@ -192,7 +191,7 @@ def test_search_resume_finds_the_study_by_name_alone(
 def paused_study(storage: str, root: Path) -> Study:
     """A study whose only trial was paused after three epochs, with a checkpoint of each below `root`."""
     study = Storage(storage).create_study("toy", direction="minimize")
-    artifacts = Artifacts(root=root, study="toy")
+    artifacts = Artifacts(root=str(root), study="toy")
     lease = study.create_trial(0, {"x": 0.4}, SPACE.distributions(), owner="an earlier process")
     for epoch in (1, 2, 3):
         file = root / artifacts.checkpoint_dir(0, 1) / f"epoch-{epoch:04d}.json"
@@ -210,16 +209,6 @@ def paused_study(storage: str, root: Path) -> Study:
     return study
 
 
-class Recorder(Observer):
-    """Keeps the events of a search."""
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-
-    def notify(self, event: Event) -> None:
-        self.events.append(event)
-
-
 def test_search_goes_on_in_a_copied_folder_from_the_checkpoint(toy_search: Search, tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
@@ -231,7 +220,7 @@ def test_search_goes_on_in_a_copied_folder_from_the_checkpoint(toy_search: Searc
     outcome = toy_search(trials=1, storage=f"sqlite:///{moved}/studies.db", observer=recorder)
     assert recorder.events[0] == TrialStarted(number=0, attempt=2, epoch=3, epochs=4)
     assert outcome.study.trials()[0].state is TrialState.COMPLETE
-    assert outcome.report is not None and outcome.report.is_relative_to(moved)
+    assert outcome.report is not None and Path(outcome.report).is_relative_to(moved)
 
 
 def test_search_damaged_checkpoint_gives_way_to_an_older_one(toy_search: Search, storage: str, tmp_path: Path) -> None:
@@ -263,7 +252,7 @@ def test_search_other_artifacts_folder_is_refused_and_the_checkpoints_stay_known
 
 def test_search_artifacts_folder_is_remembered_for_the_next_run(toy_search: Search, tmp_path: Path) -> None:
     first = toy_search(trials=1, artifacts=str(tmp_path / "elsewhere"))
-    assert first.report is not None and first.report.is_relative_to(tmp_path / "elsewhere")
+    assert first.report is not None and Path(first.report).is_relative_to(tmp_path / "elsewhere")
     second = api.resume("toy", storage=first.study.storage_url, trials=2)
     assert second.report == first.report
     assert not (tmp_path / "artifacts").exists()

@@ -12,6 +12,7 @@ import torch
 from search_spaces import Configuration, InvalidConfigurationError, SearchSpace, catalog
 from search_spaces.catalog import SpaceModule
 from search_spaces.cost import count_multiply_adds, count_parameters
+from search_spaces.versions import changes_between
 
 NUM_CLASSES = 5
 DRAWS = 40
@@ -101,7 +102,7 @@ class SpaceContract:
     def test_space_json_round_trip_keeps_parameters(self, space: SearchSpace) -> None:
         description = json.loads(json.dumps(space.to_json(), allow_nan=False))
         read = SearchSpace.from_json(description)
-        assert read.differences(space) == ()
+        assert changes_between(read, space) == ()
         assert read.names() == space.names()
         assert read.defaults == space.defaults
 

@@ -33,6 +33,7 @@ from studies.errors import (
 )
 from studies.identity import process_identity
 from studies.schema import optuna_tables
+from studies.standing import Limits
 from studies.storage import Storage
 from studies.study import Study
 from studies.trial import CheckpointRecord, JsonScalar, Lease, TrialState
@@ -53,8 +54,9 @@ FORK = multiprocessing.get_context("fork")
 
 
 def begin(study: Study, *, owner: str = ELSEWHERE, ttl_s: float = 60.0, budget: int | None = None) -> Lease:
-    number = len(study.trials())
-    return study.create_trial(number, CONFIGURATION, SPACE, owner=owner, ttl_s=ttl_s, budget=budget)
+    if budget is not None:
+        study.set_limits(Limits(trials=budget))
+    return study.create_trial(len(study.trials()), CONFIGURATION, SPACE, owner=owner, ttl_s=ttl_s)
 
 
 def complete(study: Study, value: float) -> Lease:
@@ -66,10 +68,11 @@ def complete(study: Study, value: float) -> Lease:
 
 def claim_places(study: Study, budget: int) -> list[int]:
     """Create trials until the budget is spent; the numbers that were ours."""
+    study.set_limits(Limits(trials=budget))
     mine: list[int] = []
     while True:
         try:
-            mine.append(begin(study, budget=budget).number)
+            mine.append(begin(study).number)
         except NumberTakenError:
             continue
         except BudgetSpentError:
@@ -271,7 +274,7 @@ class StudyContract:
 
     def test_ended_trial_never_changes(self, study: Study) -> None:
         lease = complete(study, 0.5)
-        late_calls: tuple[Callable[[], None], ...] = (
+        late_calls: tuple[Callable[[], object], ...] = (
             lambda: study.report(lease, 2, 0.75),
             lambda: study.tell(lease, TrialState.COMPLETE, value=0.75),
             lambda: study.tell(lease, TrialState.FAILED, cause="lost"),
@@ -283,15 +286,16 @@ class StudyContract:
         assert (study.trials()[0].value, study.trials()[0].reports) == (0.5, {1: 0.5})
         assert study.renew([lease]) == (lease,)
 
-    def test_changed_kind_of_parameter_is_refused_and_a_wider_range_is_not(
+    def test_changed_kind_of_parameter_is_refused_and_other_changes_are_not(
         self, storage: Storage, study: Study
     ) -> None:
         begin(study)
-        study.create_trial(1, {"depth": 9}, {"depth": IntDistribution(1, 9)}, owner=ELSEWHERE)
+        wider = {"depth": IntDistribution(1, 9, log=True), "operation": CategoricalDistribution(["conv3", "avg"])}
+        study.create_trial(1, {"depth": 9, "operation": "avg"}, wider, owner=ELSEWHERE)
         other = storage.open_study("study")
-        changed = {"depth": FloatDistribution(1, 8), "operation": CategoricalDistribution(["conv3", "avg"])}
+        changed = {"depth": FloatDistribution(1, 8), "operation": FloatDistribution(0, 1)}
         with pytest.raises(IncompatibleDistributionError, match="new study") as error:
-            other.create_trial(2, {"depth": 2.0, "operation": "avg"}, changed, owner=ELSEWHERE)
+            other.create_trial(2, {"depth": 2.0, "operation": 0.5}, changed, owner=ELSEWHERE)
         assert all(name in str(error.value) for name in changed)
         assert len(study.trials()) == 2
 
@@ -346,7 +350,7 @@ class StudyContract:
         assert [trial.id for trial in study.claimable()] == [old.trial_id]
         new = study.claim(old.trial_id, owner=process_identity())
         assert (new.trial_id, new.number, new.attempt) == (old.trial_id, 0, 2)
-        late_calls: tuple[Callable[[], None], ...] = (
+        late_calls: tuple[Callable[[], object], ...] = (
             lambda: study.report(old, 2, 0.5),
             lambda: study.tell(old, TrialState.COMPLETE, value=0.5),
             lambda: study.pause(old),
@@ -436,7 +440,7 @@ class StudyContract:
     # The queue
 
     def test_queued_trial_takes_its_place_when_it_is_started(self, study: Study) -> None:
-        queued = study.enqueue(CONFIGURATION, SPACE)
+        (queued,) = study.enqueue([CONFIGURATION], SPACE)
         (trial,) = study.trials()
         assert (trial.id, trial.state, trial.configuration) == (queued, TrialState.QUEUED, CONFIGURATION)
         assert trial.started_at is None
@@ -445,18 +449,54 @@ class StudyContract:
             study.claim(queued, owner=ELSEWHERE)
         assert begin(study, budget=1).number == 1
         with pytest.raises(BudgetSpentError):
-            study.start_queued(queued, owner=ELSEWHERE, budget=1)
-        lease = study.start_queued(queued, owner=ELSEWHERE, budget=2)
+            study.start_queued(queued, owner=ELSEWHERE)
+        study.set_limits(Limits(trials=2))
+        lease = study.start_queued(queued, owner=ELSEWHERE)
         assert (lease.number, lease.attempt) == (0, 1)
         assert study.trials()[0].state is TrialState.RUNNING
         assert study.trials()[0].started_at is not None
+        study.set_limits(Limits())
         with pytest.raises(NotClaimableError, match="it is running"):
             study.start_queued(queued, owner=ELSEWHERE)
 
     def test_enqueue_refuses_what_does_not_fit(self, study: Study) -> None:
         for wrong in ({"depth": 9}, {"dept": 3}):
             with pytest.raises(ValueError, match="depth"):
-                study.enqueue(wrong, SPACE)
+                study.enqueue([CONFIGURATION, wrong], SPACE)
+        assert study.trials() == ()
+
+    def test_queue_and_import_that_rest_on_an_older_look_are_refused(self, study: Study) -> None:
+        begin(study)
+        for number in (0, 2):
+            with pytest.raises(NumberTakenError):
+                study.enqueue([CONFIGURATION], SPACE, number=number)
+            with pytest.raises(NumberTakenError):
+                study.add_imported([(CONFIGURATION, 0.5)], SPACE, attributes=[{}], number=number)
+        study.enqueue([CONFIGURATION, CONFIGURATION], SPACE, number=1)
+        study.add_imported([(CONFIGURATION, 0.5)], SPACE, attributes=[{}], number=3)
+        assert [trial.number for trial in study.trials()] == [0, 1, 2, 3]
+
+    def test_imported_trial_is_complete_and_is_neither_counted_nor_the_best(
+        self, storage: Storage, study: Study
+    ) -> None:
+        results = [({"depth": depth}, float(depth)) for depth in (1, 8)]
+        assert study.add_imported(results, SPACE, attributes=[{"imported_from": "elsewhere"}] * 2) == 2
+        complete(study, 0.5)
+        first, _, own = study.trials()
+        assert (first.state, first.value, first.attempt, first.reports) == (TrialState.COMPLETE, 1.0, 0, {})
+        assert first.attributes == {"imported_from": "elsewhere"}
+        assert [trial.is_imported for trial in study.trials()] == [True, True, False]
+        assert study.look().claimed == 1
+        assert study.best_trial() == own
+        assert study.counts()[TrialState.COMPLETE] == 1
+        (summary,) = storage.studies()
+        assert (summary.imported, summary.best_value, summary.counts) == (2, 0.5, study.counts())
+        assert [trial.value for trial in study.as_optuna().trials] == [1.0, 8.0, 0.5]
+
+    def test_import_refuses_what_does_not_fit(self, study: Study) -> None:
+        for configuration, value in (({"depth": 9}, 0.5), (CONFIGURATION, float("nan"))):
+            with pytest.raises(ValueError):
+                study.add_imported([(CONFIGURATION, 0.5), (configuration, value)], SPACE, attributes=[{}, {}])
         assert study.trials() == ()
 
     # Optuna on the same database
@@ -470,7 +510,7 @@ class StudyContract:
         study.tell(begin(study), TrialState.FAILED, cause="oom")
         begin(study)
         study.pause(begin(study))
-        study.enqueue(CONFIGURATION, SPACE)
+        study.enqueue([CONFIGURATION], SPACE)
         frozen = study.as_optuna().trials
         state = optuna.trial.TrialState
         assert [trial.state for trial in frozen] == [
@@ -521,8 +561,11 @@ class StudyContract:
         best = study.best_trial()
         assert best is not None
         assert best.number == 0
+        study = storage.create_study("plain", direction="minimize")
+        study.set_limits(Limits(trials=4))
         with pytest.raises(BudgetSpentError, match="4 of 4"):
-            study.create_trial(5, {}, {}, owner=ELSEWHERE, budget=4)
+            study.create_trial(5, {}, {}, owner=ELSEWHERE)
+        study.set_limits(Limits(trials=5))
         with pytest.raises(ValueError, match="queued by Optuna"):
             study.start_queued(trials[4].id, owner=ELSEWHERE)
         space = made.trials[0].distributions
@@ -534,7 +577,7 @@ class StudyContract:
         assert study.trials()[4].configuration == {"x": 0.5, "op": "b"}
 
     def test_optuna_takes_a_queued_trial_of_ours(self, study: Study) -> None:
-        study.enqueue({"learning_rate": 0.25}, SPACE)
+        study.enqueue([{"learning_rate": 0.25}], SPACE)
         asked = study.as_optuna().ask()
         assert asked.suggest_float("learning_rate", 1e-320, 1.0, log=True) == 0.25
         (trial,) = study.trials()
@@ -556,15 +599,19 @@ class StudyContract:
     def test_each_write_is_one_transaction_of_few_statements(self, storage: Storage, study: Study) -> None:
         space: dict[str, BaseDistribution] = {f"p{i}": FloatDistribution(0.0, 1.0) for i in range(10)}
         configuration: dict[str, JsonScalar] = dict.fromkeys(space, 0.5)
-        complete(study, 0.5)
+        study.create_trial(0, configuration, space, owner=ELSEWHERE)
+        study.look()
         with counted(storage) as create:
-            lease = study.create_trial(1, configuration, space, owner=ELSEWHERE, budget=9, attributes={"parent": 0})
+            lease = study.create_trial(1, configuration, space, owner=ELSEWHERE, attributes={"parent": 0})
         with counted(storage) as report:
             study.report(lease, 1, 0.5, {"loss": 1.0}, _record("a.pt", 1))
         with counted(storage) as tell:
             study.tell(lease, TrialState.COMPLETE, value=0.5, attributes={"a": 1, "b": 2})
-        for statements, most in ((create, 9), (report, 6), (tell, 7)):
-            assert statements.count("COMMIT") == 1
+        with counted(storage) as look:
+            study.look()
+        assert "COMMIT" not in look
+        for statements, most in ((create, 7), (report, 6), (tell, 5), (look, 1)):
+            assert statements.count("COMMIT") <= 1
             assert len(statements) <= most, statements
 
     def test_reading_costs_the_same_for_10_and_500_trials(self, storage: Storage) -> None:

@@ -7,11 +7,20 @@ import subprocess
 import tempfile
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-__all__ = ["postgres_server", "postgres_url"]
+__all__ = [
+    "PostgresServer",
+    "free_port",
+    "postgres_server",
+    "postgres_url",
+    "running_postgres",
+    "stoppable_postgres",
+]
 
 _SERVER_USER = "postgres"
 _MEMORY_DISK = Path("/dev/shm")
@@ -21,21 +30,65 @@ _ROOM_BYTES = 2**30
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
     """The address of a running server and its database; skips where no server is installed."""
+    with running_postgres() as address:
+        yield address
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostgresServer:
+    """A server that a test can stop and start.
+
+    Attributes:
+        address: URL of its database.
+    """
+
+    address: str
+    _programs: Path
+    _folder: Path
+    _options: str
+
+    def start(self) -> None:
+        self._control("-l", f"{self._folder}/log", "-o", self._options, "start")
+
+    def stop(self, mode: str = "fast") -> None:
+        """Close all connections and end; `immediate`: as after a crash."""
+        self._control("-m", mode, "stop")
+
+    def _control(self, *arguments: str) -> None:
+        _run([str(self._programs / "pg_ctl"), "-D", f"{self._folder}/data", "-w", *arguments])
+
+
+@contextmanager
+def running_postgres(**settings: str | int) -> Iterator[str]:
+    """Run a server with these settings; its address. Skips the test where no server is installed."""
+    with stoppable_postgres(**settings) as server:
+        yield server.address
+
+
+@contextmanager
+def stoppable_postgres(**settings: str | int) -> Iterator[PostgresServer]:
+    """Run a server with these settings that can be stopped. Skips the test where no server is installed."""
     programs = _programs()
     if programs is None:
         pytest.skip("PostgreSQL's initdb and pg_ctl are not installed")
     folder = Path(tempfile.mkdtemp(prefix="automl-postgres-", dir=_fast_disk()))
     if os.geteuid() == 0:
         shutil.chown(folder, _SERVER_USER)  # the server refuses to run as root
-    port = _free_port()
+    port = free_port()
+    own = {"listen_addresses": "127.0.0.1", "unix_socket_directories": folder, "fsync": "off", **settings}
+    server = PostgresServer(
+        address=f"postgresql://{_SERVER_USER}@127.0.0.1:{port}/postgres",
+        _programs=programs,
+        _folder=folder,
+        _options=f"-p {port} " + " ".join(f"-c {name}={value}" for name, value in own.items()),
+    )
     try:
         _run([str(programs / "initdb"), "-D", f"{folder}/data", "-U", _SERVER_USER, "-A", "trust", "--no-sync"])
-        settings = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder} -c fsync=off"
-        _run([str(programs / "pg_ctl"), "-D", f"{folder}/data", "-w", "-l", f"{folder}/log", "-o", settings, "start"])
-        yield f"postgresql://{_SERVER_USER}@127.0.0.1:{port}/postgres"
+        server.start()
+        yield server
     finally:
         if (folder / "data" / "postmaster.pid").exists():
-            _run([str(programs / "pg_ctl"), "-D", f"{folder}/data", "-w", "-m", "immediate", "stop"])
+            server.stop("immediate")
         shutil.rmtree(folder)
 
 
@@ -73,7 +126,7 @@ def _run(command: list[str]) -> None:
             raise RuntimeError(f"{command} failed with code {code}: {output.read().decode(errors='replace')}")
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

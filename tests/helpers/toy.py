@@ -4,16 +4,15 @@ The loss after epoch e is (x - 0.3)**2 + 1 / e. A `mood` other than `fine` makes
 the second epoch; `epoch_s` is how long an epoch takes (see the space in `moody_toy`).
 """
 
-import hashlib
 import json
 import os
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from search_spaces.parameters import Float
 from search_spaces.space import SearchSpace
+from trainers.artifact_files import local_copy, write_file
 from trainers.config import Direction, EvaluateTask, TrainTask
 from trainers.data.spec import DataSpec
 from trainers.errors import BadDataError
@@ -67,7 +66,7 @@ class ToyTrainer(Trainer):
         return f"toy-{data}"
 
     def fit(self, task: TrainTask, data: Any, ranks: "Ranks", reporter: Reporter) -> TrialResult:
-        first = 1 + (0 if task.resume_from is None else _read(Path(task.artifacts_root, task.resume_from)))
+        first = 1 + (0 if task.resume_from is None else _read(f"{task.artifacts_root}/{task.resume_from}"))
         epochs = task.training.epochs
         for epoch in range(first, epochs + 1):
             time.sleep(_number(task, "epoch_s"))
@@ -79,7 +78,7 @@ class ToyTrainer(Trainer):
         return TrialResult(outcome="completed", epoch=epochs, facts={"world_size": ranks.world_size})
 
     def evaluate(self, task: EvaluateTask, data: Any, ranks: "Ranks") -> Mapping[str, float]:
-        return {"loss": float(_read(Path(task.artifacts_root, task.checkpoint)))}
+        return {"loss": float(_read(f"{task.artifacts_root}/{task.checkpoint}"))}
 
     def _train(self, task: TrainTask, ranks: "Ranks", reporter: Reporter, epoch: int) -> Decision | None:
         mood = _mood(task)
@@ -119,11 +118,10 @@ def _misbehave(mood: str, ranks: "Ranks") -> None:
 def _write(task: TrainTask, epoch: int) -> CheckpointFile:
     path = f"{task.checkpoint_dir}/epoch-{epoch:04d}.json"
     content = json.dumps({"epoch": epoch}).encode()
-    file = Path(task.artifacts_root, path)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(content)
-    return CheckpointFile(path=path, epoch=epoch, digest=hashlib.sha256(content).hexdigest(), size_bytes=len(content))
+    facts = write_file(f"{task.artifacts_root}/{path}", lambda file: file.write(content))
+    return CheckpointFile(path=path, epoch=epoch, digest=facts.digest, size_bytes=facts.size_bytes)
 
 
-def _read(file: Path) -> int:
-    return int(json.loads(file.read_bytes())["epoch"])
+def _read(location: str) -> int:
+    with local_copy(location) as file:
+        return int(json.loads(file.read_bytes())["epoch"])

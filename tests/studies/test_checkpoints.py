@@ -112,13 +112,13 @@ def test_latest_is_the_newest_whole_file(study: Study, root: Path, caplog: pytes
     ledger = CheckpointLedger(study, root)
     newest = ledger.latest(lease)
     assert newest is not None
-    assert ledger.path(newest) == third
+    assert ledger.path(newest) == str(third)
     third.write_bytes(third.read_bytes()[:-1] + b"?")
     second.unlink()
     with caplog.at_level(logging.WARNING):
         oldest = ledger.latest(study.trials()[0])
     assert oldest is not None
-    assert ledger.path(oldest) == first
+    assert ledger.path(oldest) == str(first)
     assert "1-3.pt of trial 0 is damaged" in caplog.text
     assert "1-2.pt of trial 0 is missing" in caplog.text
     first.write_bytes(b"")
@@ -126,6 +126,25 @@ def test_latest_is_the_newest_whole_file(study: Study, root: Path, caplog: pytes
         assert ledger.latest(lease) is None
     assert "has 0 bytes instead of" in caplog.text
     assert "starts anew" in caplog.text
+
+
+def test_newest_cut_to_half_gives_way_to_the_older_one_and_that_to_none(
+    study: Study, root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    lease, ledger = begin(study), CheckpointLedger(study, root)
+    older, newest = (report(study, root, lease, epoch, 0.5) for epoch in (1, 2))
+    content = newest.read_bytes()
+    for size in (len(content) // 2, 0):
+        newest.write_bytes(content[:size])
+        caplog.clear()
+        with caplog.at_level(logging.WARNING):
+            taken = ledger.latest(lease)
+        assert taken is not None and ledger.path(taken) == str(older)
+        assert f"1-2.pt of trial 0 has {size} bytes instead of {len(content)}" in caplog.text
+    older.unlink()
+    with caplog.at_level(logging.WARNING):
+        assert ledger.latest(lease) is None
+    assert "trial 0 has no whole checkpoint" in caplog.text
 
 
 def test_latest_of_a_trial_without_checkpoints_is_silent(
@@ -144,7 +163,7 @@ def test_latest_is_the_newest_attempts_checkpoint_also_when_an_older_one_came_fu
     again = report(study, root, new, 2, 0.5)
     latest = ledger.latest(new)
     assert latest is not None
-    assert ledger.path(latest) == again
+    assert ledger.path(latest) == str(again)
 
 
 def test_trim_keeps_what_a_new_attempt_goes_on_from_when_later_files_are_lost(study: Study, root: Path) -> None:
@@ -191,20 +210,22 @@ def test_wrong_root_changes_nothing_in_the_ledger(study: Study, root: Path, tmp_
     assert CheckpointLedger(study, root).latest(study.trials()[0]) == before[0]
 
 
-def test_study_is_elsewhere_when_unfinished_trials_have_checkpoints_and_no_folder(study: Study, root: Path) -> None:
-    ledger, folder, absent = CheckpointLedger(study, root), root / "0", root / "not mounted"
+def test_folders_are_missing_when_unfinished_trials_have_checkpoints_and_no_folder(study: Study, root: Path) -> None:
+    ledger, not_mounted = CheckpointLedger(study, root), CheckpointLedger(study, root / "not mounted")
     lease = begin(study)
-    assert not ledger.is_elsewhere(absent)
+    assert not not_mounted.missing_folders()
     report(study, root, lease, 1, 0.5)
-    assert ledger.is_elsewhere(absent)
-    assert not ledger.is_elsewhere(folder)
+    assert not_mounted.missing_folders() == ["0"]
+    assert not ledger.missing_folders()
     study.pause(lease)
-    assert ledger.is_elsewhere(absent)
-    shutil.rmtree(folder)
-    assert ledger.is_elsewhere(folder)
+    assert not_mounted.missing_folders() == ["0"]
+    shutil.rmtree(root / "0")
+    assert ledger.missing_folders() == ["0"]
+    (root / "0").mkdir()
+    assert not ledger.missing_folders()
     study.tell(study.claim(lease.trial_id, owner=ELSEWHERE), TrialState.COMPLETE, value=0.5)
     begin(study)
-    assert not ledger.is_elsewhere(absent)
+    assert not not_mounted.missing_folders()
 
 
 def test_files_may_move_with_their_root(study: Study, root: Path, tmp_path: Path) -> None:
@@ -240,7 +261,7 @@ def test_trim_leaves_the_weights_of_the_winner_alone(study: Study, root: Path) -
     assert best is not None
     assert best.epoch == 1
     assert study.trials_with_checkpoints() == {winner.id}
-    ledger.path(best).unlink()
+    Path(ledger.path(best)).unlink()
     assert ledger.best(winner) is None
 
 
@@ -281,7 +302,7 @@ def test_remove_takes_empty_folders_away_up_to_the_root(study: Study, root: Path
     other = root / "study" / "report.html"
     other.write_text("")
     ledger.remove(lease, deep[:1])
-    assert ledger.path(deep[1]).exists()
+    assert Path(ledger.path(deep[1])).exists()
     ledger.remove(lease, deep)
     assert sorted(root.rglob("*")) == [root / "3.pt", root / "study", other]
     other.unlink()

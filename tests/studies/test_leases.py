@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 from sqlalchemy import event
 
-from studies import storage as storage_module
+from studies import engines
 from studies.leases import LeaseKeeper
 from studies.storage import Storage
 from studies.study import Study
 from studies.trial import TrialState
 from tests.contracts.study_contract import ELSEWHERE, begin, complete
+from tests.helpers.lost_answers import lose_next_answer
 
 TTL_S = 0.3
 
@@ -24,7 +25,7 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def storage(file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Storage]:
-    monkeypatch.setattr(storage_module, "_BUSY_TIMEOUT_S", 0.01)
+    monkeypatch.setattr(engines, "_BUSY_TIMEOUT_S", 0.01)
     with Storage(f"sqlite:///{file}") as storage:
         yield storage
 
@@ -80,20 +81,21 @@ def test_keeper_tells_what_was_taken_and_what_was_ended(study: Study) -> None:
 def test_keeper_says_once_that_the_database_is_away_and_goes_on(
     file: Path, study: Study, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.WARNING, "studies.leases"), LeaseKeeper(study, ttl_s=TTL_S) as keeper:
+    with caplog.at_level(logging.WARNING, "studies"), LeaseKeeper(study, ttl_s=TTL_S) as keeper:
         lease = begin(study, ttl_s=TTL_S)
         keeper.add(lease)
         foreign = sqlite3.connect(file, isolation_level=None)
         foreign.execute("BEGIN EXCLUSIVE")
-        eventually(lambda: "cannot be renewed" in caplog.text)
+        eventually(lambda: "trying again" in caplog.text)
         eventually(lambda: keeper._is_away)
         foreign.execute("ROLLBACK")
         foreign.close()
         eventually(lambda: "answers again" in caplog.text)
         assert keeper.lost() == frozenset()
-    ours = [record.message for record in caplog.records if record.name == "studies.leases"]
-    assert len(ours) == 2
-    assert "stayed busy" in ours[0]
+    assert [record.message for record in caplog.records] == [
+        "database is busy, trying again: database is locked",
+        "database answers again, leases are renewed",
+    ]
 
 
 def test_keeper_gives_leases_up_when_the_database_stays_away(file: Path, study: Study) -> None:
@@ -120,27 +122,11 @@ def test_keeper_without_time_is_refused(study: Study, ttl_s: float) -> None:
 
 def test_tell_whose_answer_was_lost_is_stored_once(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     lease = begin(study)
-    _lose_next_answer(monkeypatch)
+    lose_next_answer(monkeypatch)
     study.tell(lease, TrialState.COMPLETE, value=0.5)
     assert study.trials()[0].value == 0.5
     other = begin(study)
-    _lose_next_answer(monkeypatch)
+    lose_next_answer(monkeypatch)
     study.pause(other)
     assert study.trials()[1].state is TrialState.PAUSED
     assert complete(study, 0.25).number == 2
-
-
-def _lose_next_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the next transaction be committed, and its connection break before the answer arrives."""
-    from sqlalchemy.exc import OperationalError
-
-    from studies.transactions import Transactions
-
-    original = Transactions._once
-
-    def once(self: Transactions, work: Callable[..., object], begin: str) -> object:
-        monkeypatch.setattr(Transactions, "_once", original)
-        original(self, work, begin)
-        raise OperationalError("COMMIT", {}, sqlite3.OperationalError(), connection_invalidated=True)
-
-    monkeypatch.setattr(Transactions, "_once", once)

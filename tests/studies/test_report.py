@@ -175,7 +175,6 @@ def test_study_in_a_database_has_a_report(tmp_path: Path) -> None:
             configuration={"x": number / 4},
             distributions={"x": FloatDistribution(0.0, 1.0)},
             owner="me",
-            budget=3,
             ttl_s=60.0,
         )
         study.report(lease, epoch=1, value=number / 4, metrics={}, checkpoint=None)

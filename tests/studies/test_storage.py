@@ -13,7 +13,7 @@ import optuna
 import pytest
 from sqlalchemy import event, text
 
-from studies import storage as storage_module
+from studies import engines
 from studies.errors import StorageError, StorageFullError, StudyNotFoundError
 from studies.storage import Storage
 from studies.transactions import Transactions
@@ -69,8 +69,12 @@ def test_readers_and_writers_of_a_sqlite_file_do_not_wait_for_each_other(file: P
         ("postgresql://bob:hunter2@no-such-host.invalid/x", "check the name of the host"),
         ("postgresql://bob:hunter2@127.0.0.1", "names its database"),
         ("postgresql://bob:hunter2@127.0.0.1:port/x", "cannot be read"),
-        ("postgresql+psycopg2://bob:hunter2@127.0.0.1/x", "not a supported kind"),
-        ("mysql://bob:hunter2@127.0.0.1/x", "not a supported kind.*postgresql://"),
+        ("postgresql+psycopg2://bob:hunter2@127.0.0.1/x", "'psycopg2' is not supported.*psycopg; write postgresql://"),
+        ("mysql+mysqldb://bob:hunter2@127.0.0.1/x", "'mysqldb' is not supported.*pymysql; write mysql://"),
+        ("mysql://bob:p%40ss%25word@127.0.0.1:1/x", "Connection refused.*check host and port"),
+        ("mariadb://bob:hunter2@no-such-host.invalid/x", "check the name of the host"),
+        ("mysql://bob:hunter2@127.0.0.1:1/x?no_such_option=1", "no_such_option.*check the options"),
+        ("oracle://bob:hunter2@127.0.0.1/x", "not a supported kind.*postgresql://.*mysql://"),
         ("bob:hunter2@127.0.0.1", "not a database address.*sqlite:///"),
         ("sqlite://", "gone with its process"),
         ("sqlite:///:memory:", "gone with its process"),
@@ -94,10 +98,15 @@ def test_address_for_people_hides_every_password(monkeypatch: pytest.MonkeyPatch
         assert storage.url == "postgresql+psycopg://bob:***@host/x?sslmode=require"
 
 
-def test_missing_driver_is_named_with_its_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(StorageError, match=r"pip install 'automl\[postgres\]'"):
-        Storage("postgresql://bob@127.0.0.1:5/x")
+@pytest.mark.parametrize(
+    ("scheme", "driver", "extra"), [("postgresql", "psycopg", "postgres"), ("mysql", "pymysql", "mysql")]
+)
+def test_missing_driver_is_named_with_its_command(
+    monkeypatch: pytest.MonkeyPatch, scheme: str, driver: str, extra: str
+) -> None:
+    monkeypatch.setitem(sys.modules, driver, None)
+    with pytest.raises(StorageError, match=rf"{driver}.*pip install 'automl\[{extra}\]'"):
+        Storage(f"{scheme}://bob@127.0.0.1:5/x")
 
 
 def test_file_of_another_program_is_refused_and_stays_as_it_is(file: Path) -> None:
@@ -132,7 +141,7 @@ def test_file_that_is_no_database_is_refused(file: Path) -> None:
 
 @pytest.mark.parametrize(
     ("table", "message"),
-    [("alembic_version", "optuna storage upgrade"), ("automl_alembic_version", "update automl")],
+    [("alembic_version", "update automl, or use another"), ("automl_alembic_version", "update automl")],
 )
 def test_tables_of_another_time_are_refused_with_what_to_do(file: Path, table: str, message: str) -> None:
     with Storage(f"sqlite:///{file}") as storage:
@@ -191,7 +200,7 @@ def test_full_disk_is_said_so_and_nothing_is_half_written(file: Path) -> None:
 def test_busy_database_is_waited_for_and_said_once(
     file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(storage_module, "_BUSY_TIMEOUT_S", 0.01)
+    monkeypatch.setattr(engines, "_BUSY_TIMEOUT_S", 0.01)
     with Storage(f"sqlite:///{file}") as storage:
         study = storage.create_study("study", direction="minimize")
         foreign = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
@@ -210,7 +219,7 @@ def test_busy_database_is_waited_for_and_said_once(
 
 
 def test_database_that_stays_busy_is_given_up(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(storage_module, "_BUSY_TIMEOUT_S", 0.01)
+    monkeypatch.setattr(engines, "_BUSY_TIMEOUT_S", 0.01)
     with Storage(f"sqlite:///{file}", patience_s=0.1) as storage:
         study = storage.create_study("study", direction="minimize")
         foreign = sqlite3.connect(file, isolation_level=None)
@@ -243,7 +252,7 @@ class TestServer:
         with Storage(postgres_url + "%20-clock_timeout%3D50ms") as storage, Storage(postgres_url) as other:
             study = storage.create_study("study", direction="minimize")
             tried = threading.Event()
-            with other.engine.connect() as holder:
+            with other.engine.connect().execution_options(isolation_level="READ COMMITTED") as holder:
                 holder.execute(text("SELECT study_id FROM studies FOR UPDATE"))
                 caplog.handler.addFilter(lambda record: _seen(tried))
                 release = threading.Thread(target=_when, args=(tried, holder.rollback))

@@ -1,13 +1,19 @@
 import dataclasses
+import hashlib
 from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
+from tests.helpers.full_disk import SmallDisk, small_disk
+from tests.helpers.stores import names_in, store_url
 from tests.trainers.training import assert_same_tensors
+from trainers.artifact_files import local_copy, write_file
 from trainers.checkpoint import Checkpoint, checkpoint_name, read_checkpoint, write_checkpoint
-from trainers.errors import DamagedCheckpointError
+from trainers.errors import DamagedCheckpointError, full_disk
+
+__all__ = ["small_disk", "store_url"]
 
 
 @pytest.fixture
@@ -83,6 +89,54 @@ def test_missing_and_foreign_files_are_refused(tmp_path: Path) -> None:
     torch.save({"weights": torch.ones(2)}, tmp_path / "foreign.pt")
     with pytest.raises(DamagedCheckpointError, match=r"is no 'automl checkpoint 1' file"):
         read_checkpoint(tmp_path / "foreign.pt")
+
+
+def test_checkpoint_in_a_store_reads_back_equal(checkpoint: Checkpoint, store_url: str) -> None:
+    file = write_checkpoint(checkpoint, store_url, "study one/trial-0/epoch-0003.pt")
+    assert names_in(store_url) == [file.path]
+    read = read_checkpoint(f"{store_url}/{file.path}")
+    assert_same_tensors(dict(checkpoint.network), dict(read.network))
+    with local_copy(f"{store_url}/{file.path}") as copy:
+        content = copy.read_bytes()
+    assert (file.digest, file.size_bytes) == (hashlib.sha256(content).hexdigest(), len(content))
+
+
+def test_missing_and_damaged_checkpoints_of_a_store_are_refused(checkpoint: Checkpoint, store_url: str) -> None:
+    write_checkpoint(checkpoint, store_url, "c.pt")
+    with local_copy(f"{store_url}/c.pt") as copy:
+        content = copy.read_bytes()
+    write_file(f"{store_url}/c.pt", lambda file: file.write(content[: len(content) // 2]))
+    with pytest.raises(DamagedCheckpointError, match=r"c\.pt is cut short or damaged"):
+        read_checkpoint(f"{store_url}/c.pt")
+    with pytest.raises(DamagedCheckpointError, match=r"none\.pt is missing"):
+        read_checkpoint(f"{store_url}/none.pt")
+
+
+@pytest.mark.parametrize("tag", ["cuda:1", "mps"])
+def test_checkpoint_with_the_tag_of_a_device_that_is_not_here_is_read_on_the_cpu(
+    checkpoint: Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tag: str
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.serialization, "location_tag", lambda storage: tag)
+        write_checkpoint(checkpoint, tmp_path, "c.pt")
+    assert tag.encode() in (tmp_path / "c.pt").read_bytes()
+    read = read_checkpoint(tmp_path / "c.pt")
+    assert_same_tensors(dict(checkpoint.network), dict(read.network))
+    assert_same_tensors(dict(checkpoint.optimization), dict(read.optimization))
+
+
+def test_full_disk_is_told_from_other_reasons(checkpoint: Checkpoint, small_disk: SmallDisk) -> None:
+    write_checkpoint(checkpoint, small_disk.folder, "c.pt")
+    big = dataclasses.replace(checkpoint, network={"weights": torch.randn(100_000)})
+    small_disk.fill()
+    with pytest.raises((OSError, RuntimeError)) as caught:
+        write_checkpoint(big, small_disk.folder, "d.pt")
+    assert full_disk(caught.value) is not None
+    small_disk.make_room()
+    assert [path.name for path in small_disk.folder.iterdir()] == ["c.pt"]
+    read_checkpoint(small_disk.folder / "c.pt")
+    assert full_disk(RuntimeError("No space left on device")) is None
+    assert full_disk(PermissionError(13, "Permission denied")) is None
 
 
 def test_names_sort_like_epochs() -> None:

@@ -8,18 +8,23 @@ import pytest
 import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
+from tests.helpers.stores import store_url
 from tests.trainers.training import (
     Script,
     assert_same_tensors,
+    evaluation_of,
     last_checkpoint,
     timeless,
     tiny_task,
     two_classes,
 )
+from trainers.checkpoint import read_checkpoint
 from trainers.data.arrays import ImageData
 from trainers.distributed import Ranks
 from trainers.reporting import Decision
 from trainers.tasks import load_trainer
+
+__all__ = ["store_url"]
 
 trainer = load_trainer("image_classification")
 ALONE = Ranks.alone("cpu")
@@ -57,6 +62,20 @@ def test_resumed_training_equals_uninterrupted_one_to_the_last_bit(
     assert_same_tensors(dict(left.network), dict(right.network))
     assert_same_tensors(dict(left.optimization), dict(right.optimization))
     assert left.best == right.best
+
+
+def test_training_resumed_from_a_store_equals_the_one_in_a_folder(
+    few_digits: ImageData, tmp_path: Path, store_url: str
+) -> None:
+    for root in (str(tmp_path), store_url):
+        trainer.fit(tiny_task(root, epochs=2), few_digits, ALONE, Script({1: Decision.PAUSE}))
+        resumed = tiny_task(root, epochs=2, resume_from="trial-0/epoch-0001.pt")
+        assert trainer.fit(resumed, few_digits, ALONE, Script()).outcome == "completed"
+    folder, store = (read_checkpoint(f"{root}/trial-0/epoch-0002.pt") for root in (tmp_path, store_url))
+    assert_same_tensors(dict(folder.network), dict(store.network))
+    assert_same_tensors(dict(folder.optimization), dict(store.optimization))
+    scores = [trainer.evaluate(evaluation_of(tiny_task(root)), few_digits, ALONE) for root in (tmp_path, store_url)]
+    assert scores[0] == scores[1]
 
 
 def test_same_seed_is_same_run_and_another_seed_is_another(few_digits: ImageData, tmp_path: Path) -> None:

@@ -10,7 +10,14 @@ from torch import nn
 
 from search_spaces.configuration import JsonScalar
 from tests.trainers.rank_pool import RankPool
-from tests.trainers.training import Script, assert_same_tensors, last_checkpoint, tiny_task, two_classes
+from tests.trainers.training import (
+    Script,
+    assert_same_tensors,
+    evaluation_of,
+    last_checkpoint,
+    tiny_task,
+    two_classes,
+)
 from trainers.checkpoint import read_checkpoint
 from trainers.config import EvaluateTask, TrainTask
 from trainers.data.arrays import ImageData
@@ -83,16 +90,6 @@ def test_two_ranks_resumed_equal_uninterrupted_to_the_last_bit(
 
 def evaluate(ranks: Ranks, task: EvaluateTask, data: ImageData) -> dict[str, float]:
     return dict(trainer.evaluate(task, data, ranks))
-
-
-def evaluation_of(task: TrainTask) -> EvaluateTask:
-    return EvaluateTask(
-        space=task.space,
-        configuration=task.configuration,
-        artifacts_root=task.artifacts_root,
-        checkpoint=f"{task.checkpoint_dir}/epoch-{task.training.epochs:04d}.pt",
-        split="validation",
-    )
 
 
 @pytest.fixture
@@ -252,4 +249,21 @@ def test_checkpoint_of_two_ranks_goes_on_with_one(pair: RankPool, few_digits: Im
     fit(Ranks.alone("cpu"), tiny_task(tmp_path / "alone", network, epochs=2, **SMOOTH), few_digits)
     mixed = read_checkpoint(tmp_path / "trial-0" / "epoch-0002.pt")
     alone = last_checkpoint(tmp_path / "alone")
+    assert_same_tensors(dict(mixed.network), dict(alone.network), tolerance=1e-5)
+
+
+@pytest.mark.slow
+def test_checkpoint_of_four_ranks_goes_on_with_two(pair: RankPool, few_digits: ImageData, tmp_path: Path) -> None:
+    network: dict[str, JsonScalar] = {"norm": "none"}
+    task = tiny_task(tmp_path, network, epochs=2, **SMOOTH)
+    four = RankPool(4, tmp_path)
+    try:
+        (paused, _), *_ = four.run(fit, task, few_digits, {1: Decision.PAUSE})
+    finally:
+        four.stop()
+    assert (paused.outcome, paused.facts["world_size"]) == ("paused", 4)
+    (resumed, _), _ = pair.run(fit, task.model_copy(update={"resume_from": "trial-0/epoch-0001.pt"}), few_digits)
+    assert (resumed.outcome, resumed.facts["world_size"]) == ("completed", 2)
+    fit(Ranks.alone("cpu"), tiny_task(tmp_path / "alone", network, epochs=2, **SMOOTH), few_digits)
+    mixed, alone = last_checkpoint(tmp_path), last_checkpoint(tmp_path / "alone")
     assert_same_tensors(dict(mixed.network), dict(alone.network), tolerance=1e-5)

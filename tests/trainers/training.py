@@ -9,11 +9,20 @@ import torch
 
 from search_spaces.configuration import JsonScalar
 from trainers.checkpoint import Checkpoint, read_checkpoint
-from trainers.config import TrainConfig, TrainTask
+from trainers.config import EvaluateTask, TrainConfig, TrainTask
 from trainers.data.arrays import ImageData, ImageSplit
 from trainers.reporting import Decision, Report
 
-__all__ = ["PLAIN", "Script", "assert_same_tensors", "last_checkpoint", "timeless", "tiny_task", "two_classes"]
+__all__ = [
+    "PLAIN",
+    "Script",
+    "assert_same_tensors",
+    "evaluation_of",
+    "last_checkpoint",
+    "timeless",
+    "tiny_task",
+    "two_classes",
+]
 
 PLAIN: Mapping[str, JsonScalar] = {"width": 4, "norm": "batch", "dropout": 0.0, "kind": "sound"}
 
@@ -31,7 +40,11 @@ class Script:
 
 
 def tiny_task(
-    root: Path, network: Mapping[str, JsonScalar] | None = None, *, resume_from: str | None = None, **training: Any
+    root: Path | str,
+    network: Mapping[str, JsonScalar] | None = None,
+    *,
+    resume_from: str | None = None,
+    **training: Any,
 ) -> TrainTask:
     settings = {"epochs": 2, "batch_size": 32, "learning_rate": 0.01, "seed": 7, **training}
     return TrainTask(
@@ -41,6 +54,17 @@ def tiny_task(
         artifacts_root=str(root),
         checkpoint_dir="trial-0",
         resume_from=resume_from,
+    )
+
+
+def evaluation_of(task: TrainTask) -> EvaluateTask:
+    """Measure the checkpoint of a task's last epoch on the validation split."""
+    return EvaluateTask(
+        space=task.space,
+        configuration=task.configuration,
+        artifacts_root=task.artifacts_root,
+        checkpoint=f"{task.checkpoint_dir}/epoch-{task.training.epochs:04d}.pt",
+        split="validation",
     )
 
 

@@ -3,6 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
+from studies.schema.kinds import LONG_TEXT, MOMENT, MYSQL_TABLE, PATH
+
 revision = "0001"
 down_revision = None
 branch_labels = None
@@ -16,34 +18,38 @@ def upgrade() -> None:
     op.create_table(
         "automl_studies",
         _owner("studies.study_id"),
-        sa.Column("specification", sa.Text, nullable=False),
+        sa.Column("specification", LONG_TEXT, nullable=False),
+        **MYSQL_TABLE,
     )
     op.create_table(
         "automl_trials",
         _owner("trials.trial_id"),
         sa.Column("study_id", sa.Integer, nullable=False, index=True),
-        sa.Column("configuration", sa.Text, nullable=False),
+        sa.Column("configuration", LONG_TEXT, nullable=False),
         sa.Column("attempt", sa.Integer, nullable=False),
         sa.Column("owner", sa.String(512)),
         sa.Column("expires_at", sa.Double),
         sa.Column("infeasible", sa.Boolean, nullable=False),
+        **MYSQL_TABLE,
     )
     op.create_table(
         "automl_reports",
         _owner("trials.trial_id"),
         sa.Column("epoch", sa.Integer, primary_key=True),
         sa.Column("attempt", sa.Integer, nullable=False),
-        sa.Column("metrics", sa.Text, nullable=False),
-        sa.Column("reported_at", sa.DateTime, nullable=False),
+        sa.Column("metrics", LONG_TEXT, nullable=False),
+        sa.Column("reported_at", MOMENT, nullable=False),
+        **MYSQL_TABLE,
     )
     op.create_table(
         "automl_checkpoints",
         _owner("trials.trial_id"),
-        sa.Column("path", sa.String(1024), primary_key=True),
+        sa.Column("path", PATH, primary_key=True),
         sa.Column("epoch", sa.Integer, nullable=False),
         sa.Column("attempt", sa.Integer, nullable=False),
         sa.Column("digest", sa.String(128), nullable=False),
         sa.Column("size_bytes", sa.BigInteger, nullable=False),
+        **MYSQL_TABLE,
     )
     if op.get_bind().dialect.name == "sqlite":
         _forget_what_optuna_deletes()

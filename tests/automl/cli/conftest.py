@@ -58,7 +58,7 @@ class Shell:
     def __call__(self, *arguments: str | int | Path, **environment: str) -> Ended:
         return self.warm.run(tuple(map(str, arguments)), self.folder, {**self.environment, **environment})
 
-    def search_toy(self, *arguments: str | int, space: str = "tests.helpers.toy") -> Ended:
+    def search_toy(self, *arguments: str | int | Path, space: str = "tests.helpers.toy") -> Ended:
         return self("search", "--space", space, *TOY, *arguments)
 
 

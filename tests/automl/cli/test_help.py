@@ -15,9 +15,10 @@ from tests.helpers.commands import REPOSITORY
 
 SEARCH_FLAGS = (
     "--config", "--quiet",
-    "--space", "--data", "--study", "--storage", "--artifacts", "--trials", "--timeout", "--target-value", "--metric",
-    "--direction", "--epochs", "--sampler", "--pruner", "--concurrency", "--procs-per-trial", "--gpus-per-trial",
-    "--precision", "--seed", "--executor", "--ray-address", "--max-retries", "--max-failures",
+    "--space", "--data", "--study", "--storage", "--artifacts", "--trials", "--timeout", "--target-value",
+    "--warm-start", "--metric", "--direction", "--epochs", "--sampler", "--pruner", "--concurrency",
+    "--procs-per-trial", "--gpus-per-trial", "--precision", "--seed", "--executor", "--ray-address", "--max-retries",
+    "--max-failures",
 )  # fmt: skip
 RESUME_FLAGS = (
     "--quiet",
@@ -61,6 +62,8 @@ def test_help_costs_less_than_half_a_second() -> None:
         pytest.param(["--version"], HEAVY | {"pydantic", "yaml", "rich"}, id="version"),
         pytest.param(["search", "--help"], HEAVY, id="help of search"),
         pytest.param(["status", "--help"], HEAVY, id="help of status"),
+        pytest.param(["enqueue", "--help"], HEAVY, id="help of enqueue"),
+        pytest.param(["stop", "--help"], HEAVY, id="help of stop"),
     ],
 )
 def test_help_loads_nothing_heavy(arguments: list[str], light: set[str]) -> None:

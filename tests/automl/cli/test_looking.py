@@ -49,11 +49,15 @@ def test_status_json_counts_every_state(toy_shell: Shell) -> None:
 
 
 def test_status_of_one_study_says_how_far_it_is(toy_shell: Shell) -> None:
-    first, best = lines(toy_shell, "status", STUDY)
+    first, limits, best = lines(toy_shell, "status", STUDY)
     assert first == "study 'toy-digits': 4 of 4 trials ended; 4 complete"
+    assert re.fullmatch(r"limits: 4 trials; searched for \d+ s in all", limits)
     assert re.fullmatch(r"best: trial \d, 0\.\d+", best)
     found = document(toy_shell, "status", STUDY)
     assert (found["budget"], found["unfinished"]) == (4, [])
+    assert found["limits"] == {"trials": 4, "timeout_s": None, "target_value": None}
+    assert 0.0 < found["searched_s"] < 60.0
+    assert (found["imported"], found["searching"], found["stop_requested_at"]) == (0, [], None)
     assert found["best"]["state"] == "complete"
 
 
@@ -134,7 +138,7 @@ def test_failed_trial_is_shown_with_its_cause_and_traceback_and_numbers_stay_jso
     study = Storage(f"sqlite:///{shell.folder}/automl-runs/studies.db").create_study("moody", direction="minimize")
     for mood in ("fine", "raise_0", "nan"):
         configuration = MOODY.validate({"x": 0.5, "mood": mood, "epoch_s": 0.0})
-        study.enqueue(configuration, MOODY.distributions())
+        study.enqueue([configuration], MOODY.distributions())
     ended = shell.search_toy("--study", "moody", "--trials", 3, space="tests.helpers.moody_toy")
     assert ended.code == 0, ended
     table = lines(shell, "show", "moody")

@@ -92,8 +92,8 @@ def test_search_takes_a_configuration_file_and_flags_win(shell: Shell, tmp_path:
     assert ended.code == 0, ended
     trials = trials_of(shell.folder, "from-file")
     assert [list(trial.reports) for trial in trials] == [[1, 2]] * 2
-    stored = Storage(database(shell.folder)).open_study("from-file").specification
-    assert (stored["trials"], stored["epochs"], stored["sampler"]) == (2, 2, "random")
+    study = Storage(database(shell.folder)).open_study("from-file")
+    assert (study.limits.trials, study.specification["epochs"], study.specification["sampler"]) == (2, 2, "random")
 
 
 def test_search_with_an_odd_name_prints_a_command_that_works(shell: Shell) -> None:
@@ -117,7 +117,7 @@ def test_search_whose_trials_keep_failing_ends_with_1_and_the_cause(shell: Shell
     study = Storage(database(shell.folder)).create_study("moody", direction="minimize")
     for _ in range(5):
         configuration = MOODY.validate({"x": 0.5, "mood": "raise_0", "epoch_s": 0.0})
-        study.enqueue(configuration, MOODY.distributions())
+        study.enqueue([configuration], MOODY.distributions())
     ended = shell.search_toy("--study", "moody", "--max-failures", 2, space="tests.helpers.moody_toy")
     assert ended.code == 1, ended
     last = ended.err[ended.err.index("\nautoml: ") :]

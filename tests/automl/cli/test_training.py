@@ -22,7 +22,7 @@ def study_of(folder: Path) -> Study:
     edges = {name: "skip" for name in SPACE.parameters if name.startswith("edge")}
     for operation in ("conv1x1", "conv3x3"):
         small = {**SPACE.defaults, **edges, "edge_0_3": operation, "channels": 8}
-        study.enqueue(SPACE.validate(small), SPACE.distributions())
+        study.enqueue([SPACE.validate(small)], SPACE.distributions())
     return study
 
 

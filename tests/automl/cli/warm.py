@@ -14,7 +14,8 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 IMPORTED = (
-    "automl.cli.outcome", "automl.cli.report", "automl.cli.search", "automl.cli.spaces", "automl.cli.studies",
+    "automl.cli.export", "automl.cli.outcome", "automl.cli.queue", "automl.cli.report", "automl.cli.search",
+    "automl.cli.spaces", "automl.cli.stop", "automl.cli.studies",
     "automl.pruners.asha", "automl.samplers.tpe", "optuna.storages", "optuna.visualization", "plotly.io",
     "plotly.subplots", "studies.figures.gallery", "studies.figures.sections", "tests.helpers.moody_toy", "torch",
     "trainers.tasks.image_classification",

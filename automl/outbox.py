@@ -1,0 +1,151 @@
+"""What became of trials while the database could take nothing: kept until a run of their study delivers it.
+
+Each result is a file of its own, so that processes that keep and deliver at the same time never touch another's.
+"""
+
+import hashlib
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from automl.env import state_folder
+from studies.errors import LeaseLostError
+from studies.json_text import from_json, to_json
+from studies.study import Study
+from studies.trial import Lease, TrialState
+from studies.whole_file import written_beside
+
+__all__ = ["KeptResult", "Outbox"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptResult:
+    """What `Study.tell` or `Study.pause` was to store.
+
+    Attributes:
+        lease: the right to write, as it was then.
+        owner: who held it; names the process, so that a result is never taken for one of another study's trial.
+        state: COMPLETE, PRUNED, FAILED or PAUSED.
+        value: the objective of a COMPLETE trial.
+        cause: why a FAILED trial failed.
+        attributes: facts about the trial, plain JSON.
+    """
+
+    lease: Lease
+    owner: str
+    state: TrialState
+    value: float | None
+    cause: str | None
+    attributes: Mapping[str, object]
+
+
+class Outbox:
+    """The kept results of one study.
+
+    Args:
+        study: name of the study.
+        storage: URL of its database, without a password.
+    """
+
+    def __init__(self, study: str, storage: str) -> None:
+        key = hashlib.sha256(to_json([storage, study], "the study's address").encode()).hexdigest()[:16]
+        self.folder = state_folder() / "outbox" / key
+
+    def keep(self, result: KeptResult) -> Path:
+        """Write a result down, safe from a crash; where it lies.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        path = self.folder / f"trial-{result.lease.number:05d}-attempt-{result.lease.attempt}.json"
+        with written_beside(path) as beside, beside.open("w", encoding="utf-8") as file:
+            file.write(_written(result))
+            file.flush()
+            os.fsync(file.fileno())
+        return path
+
+    def deliver(self, study: Study) -> Sequence[int]:
+        """Store what was kept and remove it; the log names each result, also one that another process made needless.
+
+        Returns:
+            The numbers of the trials whose results are stored now.
+
+        Raises:
+            StorageError: the database still cannot take it; what is left stays.
+        """
+        delivered = []
+        for path in sorted(self.folder.glob("trial-*.json")):
+            try:
+                result = _read(path.read_text(encoding="utf-8"))
+            except FileNotFoundError:
+                continue  # another process was first
+            except (KeyError, ValueError, TypeError) as error:
+                _log.warning("%s holds no result that can be read, and stays: %s", path, error)
+                continue
+            if (reason := _reason_to_refuse(study, result)) is None:
+                _log.warning("trial=%d %s, as it was kept in %s", result.lease.number, result.state.value, path)
+                delivered.append(result.lease.number)
+            else:
+                _log.warning("trial=%d the result kept in %s is not needed: %s", result.lease.number, path, reason)
+            path.unlink(missing_ok=True)
+        return delivered
+
+
+def _reason_to_refuse(study: Study, result: KeptResult) -> str | None:
+    """Store a result; why that cannot be, or None when it is stored."""
+    trials = study.trials()
+    trial = trials[result.lease.number] if result.lease.number < len(trials) else None
+    if trial is None or trial.id != result.lease.trial_id:
+        return "the study has no such trial any more"
+    if trial.state is TrialState.RUNNING and trial.owner != result.owner:
+        return f"{trial.owner} works on the trial in attempt {trial.attempt}"
+    try:
+        _store(study, result)
+    except LeaseLostError as error:
+        return error.reason
+    return None
+
+
+def _store(study: Study, result: KeptResult) -> None:
+    if result.state is TrialState.PAUSED:
+        study.pause(result.lease)
+        return
+    study.tell(
+        result.lease,
+        result.state,
+        value=result.value,
+        cause=result.cause,
+        attributes=result.attributes,
+        is_repeated=True,
+    )
+
+
+def _written(result: KeptResult) -> str:
+    content: dict[str, Any] = {
+        "trial_id": result.lease.trial_id,
+        "number": result.lease.number,
+        "attempt": result.lease.attempt,
+        "owner": result.owner,
+        "state": result.state.value,
+        "value": result.value,
+        "cause": result.cause,
+        "attributes": dict(result.attributes),
+    }
+    return to_json(content, "the result") + "\n"
+
+
+def _read(text: str) -> KeptResult:
+    content = from_json(text)
+    return KeptResult(
+        lease=Lease(trial_id=content["trial_id"], number=content["number"], attempt=content["attempt"]),
+        owner=content["owner"],
+        state=TrialState(content["state"]),
+        value=content["value"],
+        cause=content["cause"],
+        attributes=content["attributes"],
+    )
