@@ -140,7 +140,6 @@ def check_study(storage: str, interrupted: set[int]) -> None:
     assert len({trial.configuration["x"] for trial in trials}) == TRIALS
     for trial in trials:
         check_trial(trial)
-    print(len(interrupted), [(t.number, t.attempt, t.state.value) for t in trials if t.attempt > 1])
     assert interrupted, "nothing has happened"
     assert interrupted <= {trial.number for trial in trials if trial.attempt > 1}
 
