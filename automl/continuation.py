@@ -1,7 +1,7 @@
 """What may change when a study goes on, and what makes its trials incomparable."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from automl.errors import InvalidSpecError
 from automl.spec import SearchSpec
@@ -17,6 +17,7 @@ from studies.trial import Trial, TrialState
 __all__ = [
     "FIXED",
     "LIMITS",
+    "changed_limits",
     "check_same_data",
     "check_space",
     "continued",
@@ -35,8 +36,8 @@ FIXED = ("space", "metric", "direction", "epochs", "seed")
 """Fields that every trial of a study shares; so are the data, which are known by their fingerprint."""
 _NOT_STORED = frozenset({"storage", "artifacts", "ray_address", "study", "concurrency", "gpus_per_trial", "warm_start"})
 """Where things lie and how many fit differs from machine to machine, and a URL may hold a password."""
-LIMITS = ("trials", "timeout", "target_value")
-"""Fields that are the study's own rules: any process may change them, and all obey them at once."""
+LIMITS = {"trials": "trials", "timeout": "timeout_s", "target_value": "target_value"}
+"""Fields that are the study's own rules, with their names there: any process may change them, and all obey at once."""
 _FINGERPRINT = "data_fingerprint"
 
 _log = logging.getLogger(__name__)
@@ -50,6 +51,18 @@ def stored_form(spec: SearchSpec) -> Mapping[str, object]:
 def limits_of(spec: SearchSpec) -> Limits:
     """The rules of the whole study that a specification holds."""
     return Limits(trials=spec.trials, timeout_s=spec.timeout, target_value=spec.target_value)
+
+
+def changed_limits(study: Study, explicit: Mapping[str, object]) -> Collection[str]:
+    """Which limits of a study are to be replaced: those that were given now; all where it has none yet.
+
+    Args:
+        study: as it is stored.
+        explicit: the fields of a specification that were given.
+    """
+    if study.limits == Limits():
+        return LIMITS.values()
+    return [limit for name, limit in LIMITS.items() if name in explicit]
 
 
 def stored_fields(study: Study) -> Mapping[str, object]:

@@ -29,7 +29,6 @@ class KeptResult:
 
     Attributes:
         lease: the right to write, as it was then.
-        owner: who held it; names the process, so that a result is never taken for one of another study's trial.
         state: COMPLETE, PRUNED, FAILED or PAUSED.
         value: the objective of a COMPLETE trial.
         cause: why a FAILED trial failed.
@@ -37,7 +36,6 @@ class KeptResult:
     """
 
     lease: Lease
-    owner: str
     state: TrialState
     value: float | None
     cause: str | None
@@ -64,6 +62,7 @@ class Outbox:
         """
         path = self.folder / f"trial-{result.lease.number:05d}-attempt-{result.lease.attempt}.json"
         with written_beside(path) as beside, beside.open("w", encoding="utf-8") as file:
+            beside.chmod(0o600)  # the text of an error may hold anything
             file.write(_written(result))
             file.flush()
             os.fsync(file.fileno())
@@ -102,8 +101,6 @@ def _reason_to_refuse(study: Study, result: KeptResult) -> str | None:
     trial = trials[result.lease.number] if result.lease.number < len(trials) else None
     if trial is None or trial.id != result.lease.trial_id:
         return "the study has no such trial any more"
-    if trial.state is TrialState.RUNNING and trial.owner != result.owner:
-        return f"{trial.owner} works on the trial in attempt {trial.attempt}"
     try:
         _store(study, result)
     except LeaseLostError as error:
@@ -130,7 +127,7 @@ def _written(result: KeptResult) -> str:
         "trial_id": result.lease.trial_id,
         "number": result.lease.number,
         "attempt": result.lease.attempt,
-        "owner": result.owner,
+        "owner": result.lease.owner,
         "state": result.state.value,
         "value": result.value,
         "cause": result.cause,
@@ -142,8 +139,12 @@ def _written(result: KeptResult) -> str:
 def _read(text: str) -> KeptResult:
     content = from_json(text)
     return KeptResult(
-        lease=Lease(trial_id=content["trial_id"], number=content["number"], attempt=content["attempt"]),
-        owner=content["owner"],
+        lease=Lease(
+            trial_id=content["trial_id"],
+            number=content["number"],
+            attempt=content["attempt"],
+            owner=content["owner"],
+        ),
         state=TrialState(content["state"]),
         value=content["value"],
         cause=content["cause"],

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -144,9 +144,8 @@ def _queue(study: Study, wishes: Mapping[int, Configuration], space: SearchSpace
     links = [{RETRY_OF: old} for old in wishes]
     study.enqueue(list(wishes.values()), space.distributions(), attributes=links, number=number)
     view = study.look()
-    limits = view.standing.limits
     if places_wanting(view):
-        study.set_limits(replace(limits, trials=_places_needed(view)))
+        study.raise_trials(_places_needed(view))
     return {old: new for new, old in enumerate(wishes, start=number)}
 
 

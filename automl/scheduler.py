@@ -120,8 +120,10 @@ class Scheduler:
         if claimable:
             return Resume(trial=claimable[0])
         if budget is not None and sum(trial.is_counted for trial in trials) >= budget:
-            running = any(not trial.state.is_ended and trial.is_counted for trial in trials)
-            return Wait() if running else Done(reason=f"all {budget} trials ended")
+            unfinished = [trial for trial in trials if not trial.state.is_ended and trial.is_counted]
+            if any(not trial.is_foreign for trial in unfinished):
+                return Wait()
+            return Done(reason=f"all {budget} trials ended{_but_for(unfinished)}")
         queued = next((trial for trial in trials if trial.state is TrialState.QUEUED), None)
         if queued is not None:
             return self._start_queued(queued, trials)
@@ -165,7 +167,7 @@ class Scheduler:
         known = {read.key for read in fitting if not read.trial.is_imported}  # what was tried here
         size = self.space.size()
         if size is not None and len(known) >= size:
-            running = any(trial.state is TrialState.RUNNING for trial in trials)
+            running = any(trial.state is TrialState.RUNNING and not trial.is_foreign for trial in trials)
             return Wait() if running else Done(reason=f"search space exhausted: {len(known)} of {size} tried")
         number = max((trial.number for trial in trials), default=-1) + 1
         if number == 0 and self.space.defaults is not None:
@@ -215,6 +217,13 @@ class _Read:
 
     of: Trial
     fitting: _Fitting | None
+
+
+def _but_for(foreign: Sequence[Trial]) -> str:
+    """The end of a sentence about trials that other programs run; empty when there are none."""
+    if not foreign:
+        return ""
+    return f", but for {', '.join(str(trial.number) for trial in foreign)}, which another program runs"
 
 
 def _refusals_at_the_end(trials: Sequence[Trial]) -> int:

@@ -2,7 +2,8 @@
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from automl.artifacts import Artifacts
@@ -71,8 +72,24 @@ class SearchLoop:
         owner: str,
         interrupt: Interrupt,
         observe: Callable[[Event], None],
+        began_at: float,
     ) -> None:
-        """Bring the parts together; `observe` is told everything that changes."""
+        """Bring the parts together.
+
+        Args:
+            spec: what is searched.
+            study: where it is remembered.
+            scheduler: says what to do next.
+            executor: trains.
+            keeper: keeps the leases.
+            ledger: finds and removes checkpoints.
+            artifacts: where files lie.
+            outbox: takes results that the database cannot.
+            owner: this process.
+            interrupt: a person's signals.
+            observe: is told everything that changes.
+            began_at: when this run began, by the database's clock.
+        """
         self._spec = spec
         self._study = study
         self._scheduler = scheduler
@@ -87,7 +104,7 @@ class SearchLoop:
         self._direction = spec.objective_direction
         self._distributions = spec.search_space.distributions()
         self._running: dict[int, _Running] = {}
-        self._stopping = StoppingRule(direction=self._direction, began_at=study.standing.now)
+        self._stopping = StoppingRule(direction=self._direction, began_at=began_at)
         self._stop: Stop | None = None
         self._stopped_at = 0.0
         self._has_failed = False
@@ -161,11 +178,13 @@ class SearchLoop:
             owner=self._owner,
             ttl_s=LEASE_S,
         )
-        self._submit(lease, configuration, None)
+        with self._held(lease):
+            self._submit(lease, configuration, None)
 
     def _start_queued(self, trial: Trial, configuration: Configuration) -> None:
         lease = self._study.start_queued(trial.id, configuration, self._distributions, owner=self._owner, ttl_s=LEASE_S)
-        self._submit(lease, configuration, None)
+        with self._held(lease):
+            self._submit(lease, configuration, None)
 
     def _reject_queued(self, trial: Trial, reason: str) -> None:
         """End a queued trial that cannot be trained; it was asked for, so it takes its place in the budget."""
@@ -180,12 +199,12 @@ class SearchLoop:
 
     def _resume(self, trial: Trial) -> None:
         lease = self._study.claim(trial.id, owner=self._owner, ttl_s=LEASE_S)
-        trial = self._study.trials()[trial.number]  # others may have had it, and lost it, since it was looked at
-        if trial.losses > self._spec.max_retries:
-            self._give_up(lease, trial)
-            return
-        checkpoint = self._ledger.latest(trial)
-        self._submit(lease, Configuration(trial.configuration), checkpoint)
+        with self._held(lease):  # reading a checkpoint may take longer than a lease
+            trial = self._study.trials()[trial.number]  # others may have had it, and lost it, since it was looked at
+            if trial.losses > self._spec.max_retries:
+                self._give_up(lease, trial)
+            else:
+                self._submit(lease, Configuration(trial.configuration), self._ledger.latest(trial))
 
     def _give_up(self, lease: Lease, trial: Trial) -> None:
         """End a trial whose process or machine was lost too often."""
@@ -215,9 +234,28 @@ class SearchLoop:
         )
         self._observe(TrialRefused(number=action.number, reason=action.reason))
 
+    @contextmanager
+    def _held(self, lease: Lease) -> Iterator[None]:
+        """Keep a new lease; give the trial back when it does not come to run."""
+        self._keeper.add(lease)
+        try:
+            yield
+        except BaseException:
+            self._keeper.discard(lease)
+            self._give_back(lease)
+            raise
+        if not any(running.lease == lease for running in self._running.values()):
+            self._keeper.discard(lease)  # it was ended at once
+
+    def _give_back(self, lease: Lease) -> None:
+        try:
+            self._study.pause(lease, patience_s=FAREWELL_S)
+        except (LeaseLostError, StorageError) as error:
+            # What is on its way already is to be told; the lease ends by itself.
+            _log.warning("trial=%d cannot be given back: %s", lease.number, error)
+
     def _submit(self, lease: Lease, configuration: Configuration, checkpoint: CheckpointRecord | None) -> None:
         task = train_task(self._spec, self._artifacts, lease, configuration, checkpoint)
-        self._keeper.add(lease)
         job = self._executor.submit(task)
         self._running[job.id] = _Running(job=job, lease=lease)
         self._observe(
@@ -299,7 +337,7 @@ class SearchLoop:
             self._pause(running, is_lost=True)
             return
         self._end(running, TrialState.FAILED, failure=failure)
-        in_a_row = failures_in_a_row(self._study.trials())
+        in_a_row = failures_in_a_row(self._study.trials(), self._stopping.began_at)
         if in_a_row >= self._spec.max_failures and self._stop is None:
             limit = self._spec.max_failures
             self._stop_as_failed(
@@ -364,9 +402,7 @@ class SearchLoop:
         attributes: Mapping[str, object] | None = None,
     ) -> str:
         """Keep what the database could not take on this machine; where it lies, in words."""
-        result = KeptResult(
-            lease=running.lease, owner=self._owner, state=state, value=value, cause=cause, attributes=attributes or {}
-        )
+        result = KeptResult(lease=running.lease, state=state, value=value, cause=cause, attributes=attributes or {})
         number = running.lease.number
         try:
             path = self._outbox.keep(result)

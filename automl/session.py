@@ -9,7 +9,7 @@ from typing import Any
 from automl import warm_start
 from automl.artifacts import Artifacts, artifacts_root
 from automl.continuation import (
-    LIMITS,
+    changed_limits,
     check_same_data,
     check_space,
     continued,
@@ -40,7 +40,6 @@ from studies.errors import StorageError, StudyNotFoundError
 from studies.identity import process_identity
 from studies.leases import LeaseKeeper
 from studies.sharing import sharing_warnings
-from studies.standing import Limits
 from studies.storage import Storage
 from studies.study import Study, View
 from studies.trial import Trial
@@ -86,6 +85,7 @@ def run(spec: SearchSpec, explicit: Mapping[str, object], observer: Observer) ->
     """
     storage = Storage(spec.storage)
     study = _existing(storage, spec.study)
+    began_at = None if study is None else study.standing.now
     if study is not None:
         spec = continued(stored_fields(study), spec, explicit)
         check_space(study, spec.search_space)
@@ -104,7 +104,8 @@ def run(spec: SearchSpec, explicit: Mapping[str, object], observer: Observer) ->
             if results is not None:
                 added = warm_start.add(study, results, once=True)
                 _log.info("study=%s learns from %d imported trials (%s)", study.name, added, results.source)
-            ending = _search(spec, study, history, executor, interrupt, observer)
+            began_at = study.standing.now if began_at is None else began_at
+            ending = _search(spec, study, history, began_at, executor, interrupt, observer)
             best = study.best_trial()
             if best is not None and interrupt.signal is None:
                 as_present = replace(best, configuration=history.adopt(best.configuration) or best.configuration)
@@ -174,6 +175,7 @@ def _search(
     spec: SearchSpec,
     study: Study,
     history: SpaceHistory,
+    began_at: float,
     executor: Executor,
     interrupt: Interrupt,
     observer: Observer,
@@ -198,6 +200,7 @@ def _search(
                 keeper=keeper,
                 ledger=CheckpointLedger(study, artifacts.root),
                 artifacts=artifacts,
+                began_at=began_at,
                 outbox=Outbox(study.name, study.storage_url),
                 owner=process_identity(),
                 interrupt=interrupt,
@@ -218,7 +221,7 @@ def _outcome(spec: SearchSpec, study: Study, ending: Ending, interrupt: Interrup
         best=best,
         test=None if best is None else test_score(study, best),
         report=None if is_interrupted else _report(spec, study),
-        exit_code=interrupt.exit_code if interrupt and is_interrupted else _exit_code(spec, study, ending),
+        exit_code=interrupt.exit_code if interrupt and is_interrupted else _exit_code(study, ending),
     )
 
 
@@ -232,9 +235,10 @@ def _report(spec: SearchSpec, study: Study) -> str | None:
         return None
 
 
-def _exit_code(spec: SearchSpec, study: Study, ending: Ending) -> int:
+def _exit_code(study: Study, ending: Ending) -> int:
     """1 when failures ended the search before its budget was used up; otherwise by whether there is a best trial."""
-    if ending.has_failed and not _is_used_up(study.look(), spec.trials):
+    view = study.look()
+    if ending.has_failed and not _is_used_up(view, view.standing.limits.trials):
         return 1
     return 3 if study.best_trial() is None else 0
 
@@ -264,9 +268,11 @@ def _opened(storage: Storage, spec: SearchSpec, explicit: Mapping[str, object], 
     check_same_data(study, fingerprint)
     for warning in sharing_warnings(study, storage.file) if storage.file is not None else ():
         _log.warning("%s", warning)
-    study.update_specification(stored_form(spec))
-    if known is not None and (not explicit.keys().isdisjoint(LIMITS) or study.limits == Limits()):
-        study.set_limits(limits_of(spec))
+    if known is not None:
+        # Only what was said now: another process may have changed the rest since it was read.
+        said = {name: value for name, value in stored_form(spec).items() if name in explicit}
+        study.update_specification({**stored_form(spec), **study.specification, **said})
+    study.set_limits(limits_of(spec), changed_limits(study, explicit))
     remember_study(RecentStudy(name=spec.study, storage=storage.url, artifacts=artifacts.root))
     return study
 
@@ -295,6 +301,6 @@ def _why_nothing_is_left(study: Study, spec: SearchSpec) -> str | None:
     return None if stop is None else f"nothing left to do, {stop.reason}"
 
 
-def _is_used_up(view: View, budget: int) -> bool:
-    is_at_rest = all(trial.state.is_ended for trial in view.trials if trial.is_counted)
-    return is_at_rest and view.claimed >= budget
+def _is_used_up(view: View, budget: int | None) -> bool:
+    is_at_rest = all(trial.state.is_ended or trial.is_foreign for trial in view.trials if trial.is_counted)
+    return budget is not None and is_at_rest and view.claimed >= budget

@@ -12,6 +12,7 @@ from trainers.config import Direction
 
 __all__ = ["Stop", "StoppingRule", "failures_in_a_row", "is_time_up", "winner"]
 
+_RESULTS = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAILED)
 TIME_IS_UP_GRACE_S = 7.0
 """How long running trials may take to reach the end of their epoch when the time of the study is over."""
 
@@ -65,14 +66,25 @@ def is_time_up(standing: Standing) -> bool:
 
 def winner(trials: Sequence[Trial], limits: Limits, direction: Direction) -> Trial | None:
     """The best trial, where it has reached the target value; None: none has, or there is no target."""
+    if limits.target_value is None:
+        return None
     best = next(iter(best_of(trials, direction, 1)), None)
-    if best is None or best.value is None or limits.target_value is None:
+    if best is None or best.value is None:
         return None
     return best if to_loss(best.value, direction) <= to_loss(limits.target_value, direction) else None
 
 
-def failures_in_a_row(trials: Sequence[Trial]) -> int:
-    """How many of the trials that ended last have FAILED, without one that did not."""
-    ended = [t for t in trials if t.state in (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAILED)]
-    ended.sort(key=lambda trial: (trial.ended_at is not None and trial.ended_at.timestamp(), trial.number))
-    return sum(1 for _ in takewhile(lambda trial: trial.state is TrialState.FAILED, reversed(ended)))
+def failures_in_a_row(trials: Sequence[Trial], since: float) -> int:
+    """How many of the trials that ended last have FAILED, without one that did not.
+
+    Args:
+        trials: the whole study.
+        since: seconds since 1970; what ended before says nothing of this run, as its reason may have been repaired.
+    """
+    ended = [
+        (trial.ended_at.timestamp(), trial.number, trial.state)
+        for trial in trials
+        if trial.ended_at is not None and trial.state in _RESULTS
+    ]
+    states = [state for ended_at, _, state in sorted(ended, key=lambda one: one[:2]) if ended_at >= since]
+    return sum(1 for _ in takewhile(lambda state: state is TrialState.FAILED, reversed(states)))

@@ -27,7 +27,7 @@ _OWN = automl_trials.c
 _LEASE_HOLDS = and_(
     _OWN.trial_id == bindparam("trial"),
     _OWN.attempt == bindparam("held_attempt"),
-    _OWN.owner.is_not(None),
+    _OWN.owner == bindparam("held_owner"),
     exists().where(
         optuna.trials.c.trial_id == bindparam("trial"),
         optuna.trials.c.study_id == bindparam("study"),
@@ -123,7 +123,7 @@ def claim(
     """
     trial = find_trial(connection, study.id, study.name, trial_id)
     if not is_first_try and (trial.state, trial.owner) == (TrialState.RUNNING, owner):
-        return Lease(trial_id=trial_id, number=trial.number, attempt=trial.attempt)
+        return Lease(trial_id=trial_id, number=trial.number, attempt=trial.attempt, owner=owner)
     _check_claimable(trial)
     is_lost = trial.state is TrialState.RUNNING
     values = {
@@ -140,7 +140,7 @@ def claim(
     if connection.execute(statement.values(values)).rowcount != 1:
         raise NotClaimableError(trial.number, "somebody else was quicker")
     set_state(connection, trial, TrialState.RUNNING)
-    return Lease(trial_id=trial_id, number=trial.number, attempt=trial.attempt + 1)
+    return Lease(trial_id=trial_id, number=trial.number, attempt=trial.attempt + 1, owner=owner)
 
 
 def is_free(owner: str | None, expires_in_s: float | None) -> bool:
@@ -155,10 +155,12 @@ def renew(connection: Connection, study: StudyRow, leases: Sequence[Lease], ttl_
     trials = find_trials(connection, study.id, [lease.trial_id for lease in leases])
     lost = tuple(lease for lease in leases if _void(trials.get(lease.trial_id), lease))
     held = [
-        and_(_OWN.trial_id == lease.trial_id, _OWN.attempt == lease.attempt) for lease in leases if lease not in lost
+        and_(_OWN.trial_id == lease.trial_id, _OWN.attempt == lease.attempt, _OWN.owner == lease.owner)
+        for lease in leases
+        if lease not in lost
     ]
     if held:
-        statement = update(automl_trials).where(or_(*held), _OWN.owner.is_not(None))
+        statement = update(automl_trials).where(or_(*held))
         connection.execute(statement.values(expires_at=epoch_now() + ttl_s))
     return lost
 
@@ -187,8 +189,8 @@ def read_metrics(connection: Connection, trial_id: int) -> dict[int, dict[str, f
     return {row.epoch: metrics_from_json(row.metrics) for row in rows}
 
 
-def _of(study: StudyRow, lease: Lease) -> dict[str, int]:
-    return {"study": study.id, "trial": lease.trial_id, "held_attempt": lease.attempt}
+def _of(study: StudyRow, lease: Lease) -> dict[str, int | str]:
+    return {"study": study.id, "trial": lease.trial_id, "held_attempt": lease.attempt, "held_owner": lease.owner}
 
 
 def _check_was_done(
@@ -216,8 +218,8 @@ def _void(trial: FoundTrial | None, lease: Lease) -> str:
         return "the trial was deleted"
     if trial.state is not TrialState.RUNNING:
         return f"the trial is {trial.state.value}"
-    if trial.attempt != lease.attempt:
-        return f"{trial.owner} works on it in attempt {trial.attempt}"
+    if (trial.attempt, trial.owner) != (lease.attempt, lease.owner):
+        return f"{trial.owner or 'another program'} works on it in attempt {trial.attempt}"
     return ""
 
 

@@ -6,15 +6,14 @@ what it then knows of the other trials is the newest there is.
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection
 
 from studies.errors import BudgetSpentError, NotClaimableError, NumberTakenError, StudyNotFoundError
 from studies.json_text import to_json
 from studies.parameters import StoredParameter
 from studies.schema import optuna_tables as optuna
-from studies.schema.tables import automl_studies
 from studies.snapshot import Snapshot
-from studies.study_rows import StudyRow, study_names
+from studies.study_rows import StudyRow, lock_study, study_names
 from studies.trial import JsonScalar, Lease, Trial, TrialState
 from studies.trial_rows import (
     find_trial,
@@ -65,7 +64,7 @@ def create_running(
         owner=owner,
         ttl_s=ttl_s,
     )
-    return Lease(trial_id=trial_id, number=number, attempt=_FIRST_ATTEMPT)
+    return Lease(trial_id=trial_id, number=number, attempt=_FIRST_ATTEMPT, owner=owner)
 
 
 def insert_infeasible(
@@ -200,16 +199,7 @@ def start(
     if configuration is not None:
         replace_parameters(connection, trial_id, parameters)
     write_own_row(connection, study.id, trial_id, configuration, owner=owner, ttl_s=ttl_s)
-    return Lease(trial_id=trial_id, number=trial.number, attempt=_FIRST_ATTEMPT)
-
-
-_LOCK = (
-    select(optuna.studies.c.study_id, automl_studies.c.max_trials)
-    .select_from(optuna.studies.outerjoin(automl_studies, automl_studies.c.study_id == optuna.studies.c.study_id))
-    .where(optuna.studies.c.study_id == bindparam("study"))
-    .with_for_update(of=optuna.studies)
-)
-"""Optuna locks the same row to number its trials."""
+    return Lease(trial_id=trial_id, number=trial.number, attempt=_FIRST_ATTEMPT, owner=owner)
 
 
 def _lock(connection: Connection, study: StudyRow, known: Snapshot) -> int | None:
@@ -218,12 +208,11 @@ def _lock(connection: Connection, study: StudyRow, known: Snapshot) -> int | Non
     Raises:
         StudyNotFoundError: the study was deleted.
     """
-    row = connection.execute(_LOCK, {"study": study.id}).first()
-    if row is None:
+    # What was read with the lock would be as old as the wait for it.
+    standing = known.refresh(connection) if lock_study(connection, study.id) else None
+    if standing is None:
         raise StudyNotFoundError(study.name, study_names(connection), "the database")
-    known.refresh(connection)
-    budget: int | None = row.max_trials
-    return budget
+    return standing.limits.trials
 
 
 def _check_place(known: Snapshot, budget: int | None) -> None:

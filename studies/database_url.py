@@ -118,5 +118,5 @@ def _server(url: URL, kind: DatabaseKind, driver: str) -> DatabaseAddress:
         raise StorageError(f"the address of a server names its database after the host; write {_ALLOWED}")
     # SQLAlchemy's plain `postgresql` has meant different drivers over time, so the driver is always named.
     url = url.set(drivername=f"{kind}+{driver}")
-    shown = url.difference_update_query(_SECRET_OPTIONS)
+    shown = url.difference_update_query(name for name in url.query if name.lower() in _SECRET_OPTIONS)
     return DatabaseAddress(kind=kind, url=url, shown=shown.render_as_string(hide_password=True), file=None)

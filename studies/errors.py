@@ -94,7 +94,7 @@ class DirectionMismatchError(StudyError, ValueError):
 
 
 class IncompatibleDistributionError(StudyError, ValueError):
-    """A parameter changed its kind, its scale or its choices since the study's earlier trials."""
+    """A parameter changed its kind since the study's earlier trials."""
 
 
 class BudgetSpentError(StudyError):

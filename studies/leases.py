@@ -82,13 +82,13 @@ class LeaseKeeper:
         while not self._stopped.wait(self._interval_s):
             # A renewal that takes longer than until the next one is no use.
             self._renew(self._interval_s)
-        self._renew(_FAREWELL_S)
+        self._renew(_FAREWELL_S, is_last=True)
 
-    def _renew(self, patience_s: float) -> None:
+    def _renew(self, patience_s: float, *, is_last: bool = False) -> None:
         with self._lock:
             held = tuple(self._held - self._lost)
         try:
-            lost = self._study.renew(held, ttl_s=self._ttl_s, patience_s=patience_s)
+            lost = self._study.renew(held, ttl_s=self._ttl_s, patience_s=patience_s, is_last=is_last)
         except StorageError as error:
             self._note_failure(error)
         else:

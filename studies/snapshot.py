@@ -14,8 +14,10 @@ from sqlalchemy import Connection, Row
 
 from studies.attempts import is_free
 from studies.standing import Standing
+from studies.study_rows import StudyRow
 from studies.trial import JsonScalar, Lease, Trial, TrialState
 from studies.trial_reading import read_heads, read_trials, trial_of
+from studies.trial_rows import OPTUNA_STATES
 
 __all__ = ["Snapshot"]
 
@@ -40,6 +42,7 @@ class _Own:
 
     configuration: Mapping[str, JsonScalar]
     attributes: Mapping[str, object]
+    optuna_state: str = "RUNNING"
     revision: int = 0
     reports: Mapping[int, float] = field(default_factory=dict)
     value: float | None = None
@@ -48,8 +51,8 @@ class _Own:
 class Snapshot:
     """The trials of one study, as they were when `refresh` last looked; safe for threads."""
 
-    def __init__(self, study_id: int) -> None:
-        self._study_id = study_id
+    def __init__(self, study: StudyRow) -> None:
+        self._study = study
         self._lock = threading.Lock()
         self._trials: list[Trial] = []  # in order of their numbers
         self._unfinished: dict[int, _Unfinished] = {}
@@ -65,13 +68,13 @@ class Snapshot:
         """
         with self._lock:
             # A study's trials are inserted under a lock on its row, so that no smaller key appears later.
-            heads, standing = read_heads(connection, self._study_id, self._last_id, self._unfinished)
+            heads, standing = read_heads(connection, self._study, self._last_id, self._unfinished)
             changed = [row for row in heads if self._is_changed(row)]
             own = [trial for row in changed if (trial := self._written_here(row)) is not None]
             unread = {row.trial_id for row in changed} - {trial.id for trial in own}
             rows = [row for row in changed if row.trial_id in unread]
             known = {key: self._trial(seen.number) for key, seen in self._unfinished.items() if seen.mark is not None}
-            self._take(own + read_trials(connection, self._study_id, rows, known))
+            self._take(own + read_trials(connection, self._study.id, rows, known))
             self._look_at(heads)
         return standing
 
@@ -82,9 +85,15 @@ class Snapshot:
 
     def claimable(self) -> tuple[Trial, ...]:
         """The trials that nobody works on: PAUSED ones, and RUNNING ones whose owner is gone."""
+        return self.picture()[1]
+
+    def picture(self) -> tuple[tuple[Trial, ...], tuple[Trial, ...], int]:
+        """All trials, those that are claimable, and how many hold a place in the budget, at one moment."""
         with self._lock:
+            trials = tuple(self._trials)
             seen = [(self._trial(one.number), one.expires_in_s) for one in self._unfinished.values()]
-        return tuple(trial for trial, expires_in_s in seen if _is_claimable(trial, expires_in_s))
+            claimed = self._claimed()
+        return trials, tuple(trial for trial, expires_in_s in seen if _is_claimable(trial, expires_in_s)), claimed
 
     @property
     def next_number(self) -> int:
@@ -96,8 +105,7 @@ class Snapshot:
     def claimed(self) -> int:
         """How many trials hold a place in the budget."""
         with self._lock:
-            unfinished = (self._trial(seen.number) for seen in self._unfinished.values())
-            return self._ended_places + sum(trial.is_counted for trial in unfinished)
+            return self._claimed()
 
     def first_lease(self, number: int, owner: str) -> Lease | None:
         """The lease of a trial that this owner works on in its first attempt; None when it does not."""
@@ -107,7 +115,7 @@ class Snapshot:
             trial = self._trial(number)
         if (trial.state, trial.owner, trial.attempt) != (TrialState.RUNNING, owner, 1):
             return None
-        return Lease(trial_id=trial.id, number=number, attempt=1)
+        return Lease(trial_id=trial.id, number=number, attempt=1, owner=owner)
 
     def note_birth(
         self, lease: Lease, configuration: Mapping[str, JsonScalar], attributes: Mapping[str, object]
@@ -123,17 +131,29 @@ class Snapshot:
                 reports = dict(sorted({**own.reports, epoch: value}.items()))
                 self._own[lease.trial_id] = replace(own, revision=own.revision + 1, reports=reports)
 
-    def note_end(self, lease: Lease, value: float | None, attributes: Mapping[str, object]) -> None:
+    def note_end(self, lease: Lease, state: TrialState, value: float | None, attributes: Mapping[str, object]) -> None:
         """Take over the end of a trial that this process has just stored."""
         with self._lock:
             if (own := self._own.get(lease.trial_id)) is not None:
                 facts = {**own.attributes, **attributes}
-                self._own[lease.trial_id] = replace(own, revision=own.revision + 1, value=value, attributes=facts)
+                self._own[lease.trial_id] = replace(
+                    own,
+                    revision=own.revision + 1,
+                    optuna_state=OPTUNA_STATES[state],
+                    value=value,
+                    attributes=facts,
+                )
+
+    def forget(self, trial_id: int) -> None:
+        """Take over nothing more of a trial: it is read from now on."""
+        with self._lock:
+            self._own.pop(trial_id, None)
 
     def _written_here(self, row: Row[Any]) -> Trial | None:
         """The trial when this process alone has written to it, and nothing that is not known."""
         own = self._own.get(row.trial_id)
-        if own is None or (row.revision, row.attempt) != (own.revision, 1):
+        # Plain Optuna raises no revision, but changes the state.
+        if own is None or (row.revision, row.attempt, row.state) != (own.revision, 1, own.optuna_state):
             return None
         return trial_of(row, own.configuration, own.value, own.reports, own.attributes)
 
@@ -156,6 +176,10 @@ class Snapshot:
             self._last_id = max(self._last_id or 0, row.trial_id)
             if not self._trial(row.number).state.is_ended:
                 self._unfinished[row.trial_id] = _Unfinished(row.number, _mark(row), row.expires_in_s)
+
+    def _claimed(self) -> int:
+        unfinished = (self._trial(seen.number) for seen in self._unfinished.values())
+        return self._ended_places + sum(trial.is_counted for trial in unfinished)
 
     def _trial(self, number: int) -> Trial:
         return self._trials[self._position(number)]

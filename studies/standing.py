@@ -4,10 +4,11 @@ Each function runs in the caller's transaction. All times are the database's clo
 """
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, case, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, case, null, select, update
 
 from studies.schema.clock import epoch_now
 from studies.schema.optuna_tables import studies
@@ -18,6 +19,7 @@ __all__ = [
     "Limits",
     "Standing",
     "count_time",
+    "raise_trials",
     "read_standing",
     "request_stop",
     "standing_of",
@@ -26,6 +28,12 @@ __all__ = [
 
 REST_S = 90.0
 """A longer time without a sign of life is a rest, in which nobody searched."""
+SIGN_S = 30.0
+"""Two signs of life are not further apart, so that after a longer time it is not known yet whether anybody searches."""
+
+
+_COLUMNS = {"trials": "max_trials", "timeout_s": "timeout_s", "target_value": "target_value"}
+LIMIT_NAMES = tuple(_COLUMNS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,14 +86,19 @@ class Standing:
 
 _STUDY = automl_studies.c.study_id == bindparam("study")
 _SINCE_LAST_SIGN = epoch_now() - automl_studies.c.searched_until
-_COUNTED = automl_studies.c.searched_s + case((_SINCE_LAST_SIGN.between(0.0, REST_S), _SINCE_LAST_SIGN), else_=0.0)
-"""The searched time up to now."""
+
+
+def _counted_up_to_now(longest_s: float) -> ColumnElement[float]:
+    """The searched time, with that since the last sign of life unless it is longer."""
+    is_counted = _SINCE_LAST_SIGN.between(0.0, longest_s)
+    return automl_studies.c.searched_s + case((is_counted, _SINCE_LAST_SIGN), else_=0.0)
+
 
 STANDING_COLUMNS = (
     automl_studies.c.max_trials,
     automl_studies.c.timeout_s,
     automl_studies.c.target_value,
-    _COUNTED.label("counted_s"),
+    _counted_up_to_now(SIGN_S).label("counted_s"),
     automl_studies.c.stopped_at,
     epoch_now().label("now"),
 )
@@ -95,7 +108,9 @@ _READ = (
     .select_from(studies.outerjoin(automl_studies, automl_studies.c.study_id == studies.c.study_id))
     .where(studies.c.study_id == bindparam("study"))
 )
-_COUNT = update(automl_studies).where(_STUDY).values(searched_s=_COUNTED, searched_until=epoch_now())
+_COUNT = update(automl_studies).where(_STUDY).values(searched_s=_counted_up_to_now(REST_S))
+_SIGN = _COUNT.values(searched_until=epoch_now())
+_FAREWELL = _COUNT.values(searched_until=null())
 _STOP = update(automl_studies).where(_STUDY).values(stopped_at=epoch_now())
 
 
@@ -114,9 +129,12 @@ def standing_of(row: Any) -> Standing:
     )
 
 
-def count_time(connection: Connection, study_id: int) -> None:
-    """Say that somebody works on the study; the time since the last sign of life counts, unless it was a rest."""
-    connection.execute(_COUNT, {"study": study_id})
+def count_time(connection: Connection, study_id: int, *, is_last: bool = False) -> None:
+    """Say that somebody works on the study; the time since the last sign of life counts, unless it was a rest.
+
+    After the last sign of a process nothing is counted until another one gives a sign.
+    """
+    connection.execute(_FAREWELL if is_last else _SIGN, {"study": study_id})
 
 
 def request_stop(connection: Connection, study_id: int) -> None:
@@ -124,7 +142,14 @@ def request_stop(connection: Connection, study_id: int) -> None:
     connection.execute(_STOP, {"study": study_id})
 
 
-def write_limits(connection: Connection, study_id: int, limits: Limits) -> None:
-    """Replace the limits."""
-    values = {"max_trials": limits.trials, "timeout_s": limits.timeout_s, "target_value": limits.target_value}
+def write_limits(connection: Connection, study_id: int, limits: Limits, names: Collection[str] = LIMIT_NAMES) -> None:
+    """Replace the limits of these names (those of `Limits`); the others stay."""
+    values = {_COLUMNS[name]: getattr(limits, name) for name in names}
     connection.execute(update(automl_studies).where(automl_studies.c.study_id == study_id).values(values))
+
+
+def raise_trials(connection: Connection, study_id: int, at_least: int) -> None:
+    """Let the study have at least so many trials, where their number is limited."""
+    own = automl_studies.c
+    statement = update(automl_studies).where(own.study_id == study_id, own.max_trials < at_least)
+    connection.execute(statement.values(max_trials=at_least))

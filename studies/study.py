@@ -59,7 +59,7 @@ class Study:
         self._row = row
         self._transactions = transactions
         self._load_optuna_study = load_optuna_study
-        self._snapshot = Snapshot(row.id)
+        self._snapshot = Snapshot(row)
         self._compatible: frozenset[tuple[str, str]] = frozenset()
 
     @property
@@ -129,9 +129,23 @@ class Study:
         """When the study has had enough, whoever searches."""
         return self.standing.limits
 
-    def set_limits(self, limits: Limits) -> None:
-        """Replace the limits; every process that searches obeys them from its next look on."""
-        self._transactions.write(lambda c: standing.write_limits(c, self.id, limits))
+    def set_limits(self, limits: Limits, names: Collection[str] = standing.LIMIT_NAMES) -> None:
+        """Replace limits; every process that searches obeys them from its next look on.
+
+        Args:
+            limits: the new ones.
+            names: which of them to take, so that nobody undoes what another process has changed: fields of `Limits`.
+        """
+
+        def work(connection: Connection) -> None:
+            study_rows.ensure_own_row(connection, self.id)
+            standing.write_limits(connection, self.id, limits, names)
+
+        self._transactions.write(work)
+
+    def raise_trials(self, at_least: int) -> None:
+        """Let the study have at least so many trials; nothing to do where their number is not limited."""
+        self._transactions.write(lambda c: standing.raise_trials(c, self.id, at_least))
 
     @property
     def standing(self) -> Standing:
@@ -140,7 +154,12 @@ class Study:
 
     def stop(self) -> None:
         """Ask every process that searches now to end after the running epochs; later runs are not meant."""
-        self._transactions.write(lambda c: standing.request_stop(c, self.id))
+
+        def work(connection: Connection) -> None:
+            study_rows.ensure_own_row(connection, self.id)
+            standing.request_stop(connection, self.id)
+
+        self._transactions.write(work)
 
     # Looking at trials
 
@@ -155,12 +174,8 @@ class Study:
     def _view(self, now: Standing | None) -> View:
         if now is None:
             raise StudyNotFoundError(self.name, self._transactions.read(study_rows.study_names), self.storage_url)
-        return View(
-            trials=self._snapshot.trials(),
-            claimable=self._snapshot.claimable(),
-            claimed=self._snapshot.claimed,
-            standing=now,
-        )
+        trials, claimable, claimed = self._snapshot.picture()
+        return View(trials=trials, claimable=claimable, claimed=claimed, standing=now)
 
     def trials(self, states: Collection[TrialState] | None = None) -> tuple[Trial, ...]:
         """Read the trials, in order of their numbers; ended ones are read from the database only once.
@@ -479,7 +494,7 @@ class Study:
                 c, self._row, lease, state, number, facts, is_first_try=first and not is_repeated
             )
         )
-        self._snapshot.note_end(lease, number, facts)
+        self._snapshot.note_end(lease, state, number, facts)
 
     def pause(self, lease: Lease, *, is_lost: bool = False, patience_s: float | None = None) -> None:
         """Let a trial rest: it keeps its place in the budget, and anyone may go on with it at once.
@@ -492,6 +507,7 @@ class Study:
         Raises:
             LeaseLostError: the trial has another owner or has ended.
         """
+        self._snapshot.forget(lease.trial_id)
         self._transactions.write_together(
             lambda c, first: attempts.pause(c, self._row, lease, is_lost=is_lost, is_first_try=first),
             patience_s=patience_s,
@@ -499,18 +515,23 @@ class Study:
         self._transactions.settle()
 
     def renew(
-        self, leases: Sequence[Lease], *, ttl_s: float = 60.0, patience_s: float | None = None
+        self,
+        leases: Sequence[Lease],
+        *,
+        ttl_s: float = 60.0,
+        patience_s: float | None = None,
+        is_last: bool = False,
     ) -> tuple[Lease, ...]:
         """Give a sign of life: the search's time goes on, and leases last another `ttl_s` seconds from now.
 
-        So do leases that are over but were not taken.
+        So do leases that are over but were not taken. `is_last`: this process searches no longer.
 
         Returns:
             The leases that are lost.
         """
 
         def work(connection: Connection) -> tuple[Lease, ...]:
-            standing.count_time(connection, self.id)
+            standing.count_time(connection, self.id, is_last=is_last)
             return attempts.renew(connection, self._row, leases, ttl_s) if leases else ()
 
         lost = self._transactions.write(work, patience_s=patience_s)
@@ -535,6 +556,7 @@ class Study:
             NotClaimableError: somebody works on it, or it has ended, or was never started.
             TrialNotFoundError: the study has no such trial.
         """
+        self._snapshot.forget(trial_id)
         return self._transactions.write_knowing(
             lambda c, first: attempts.claim(c, self._row, trial_id, owner, ttl_s, is_first_try=first)
         )

@@ -3,11 +3,12 @@
 Each function runs in the caller's transaction.
 """
 
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, bindparam, delete, select, update
 
 from studies.errors import DirectionMismatchError, StorageError
 from studies.json_text import from_json, to_json
@@ -20,8 +21,10 @@ from studies.upsert import insert_missing, upsert
 __all__ = [
     "StudyRow",
     "delete_study_rows",
+    "ensure_own_row",
     "find_study",
     "insert_study",
+    "lock_study",
     "read_specification",
     "read_study_attributes",
     "study_names",
@@ -37,6 +40,8 @@ class StudyRow:
     id: int
     name: str
     direction: Direction
+    token: str | None = None
+    """Tells it from a later study of the same key; None: it has none, as plain Optuna or an older form made it."""
 
 
 def insert_study(
@@ -56,9 +61,20 @@ def insert_study(
         raise StorageError(f"study {name!r} was deleted at the moment of its creation; try again")
     if row.direction != direction:
         raise DirectionMismatchError(name, existing=row.direction, wanted=direction)
-    if insert_missing(connection, automl_studies, ["study_id"], {"study_id": row.id, "specification": text}):
-        write_limits(connection, row.id, limits)
-    return row
+    if not _insert_own_row(connection, row.id, text):
+        return row
+    write_limits(connection, row.id, limits)
+    return find_study(connection, name) or row
+
+
+def _insert_own_row(connection: Connection, study_id: int, specification: str) -> bool:
+    row = {"study_id": study_id, "specification": specification, "token": secrets.token_hex(8)}
+    return insert_missing(connection, automl_studies, ["study_id"], row)
+
+
+def ensure_own_row(connection: Connection, study_id: int) -> None:
+    """Give a study of plain Optuna the row that holds its limits, where it has none yet."""
+    _insert_own_row(connection, study_id, "{}")
 
 
 def _insert_direction(connection: Connection, name: str, direction: Direction) -> None:
@@ -74,21 +90,28 @@ def find_study(connection: Connection, name: str) -> StudyRow | None:
         StorageError: it has several objectives.
     """
     query = (
-        select(optuna.studies.c.study_id, optuna.study_directions.c.direction)
+        select(optuna.studies.c.study_id, optuna.study_directions.c.direction, automl_studies.c.token)
         .join_from(optuna.studies, optuna.study_directions)
+        .outerjoin(automl_studies, automl_studies.c.study_id == optuna.studies.c.study_id)
         .where(optuna.studies.c.study_name == name)
     )
     rows = connection.execute(query).all()
     if len(rows) > 1:
         raise StorageError(f"study {name!r} has {len(rows)} objectives, and a search here has one; give another study")
+    if not rows:
+        return None
     # Optuna takes a direction that is not set for minimize.
-    return (
-        StudyRow(
-            id=rows[0].study_id, name=name, direction="maximize" if rows[0].direction == "MAXIMIZE" else "minimize"
-        )
-        if rows
-        else None
-    )
+    direction: Direction = "maximize" if rows[0].direction == "MAXIMIZE" else "minimize"
+    return StudyRow(id=rows[0].study_id, name=name, direction=direction, token=rows[0].token)
+
+
+_LOCK = select(optuna.studies.c.study_id).where(optuna.studies.c.study_id == bindparam("study")).with_for_update()
+"""Optuna locks the same row to number its trials."""
+
+
+def lock_study(connection: Connection, study_id: int) -> bool:
+    """Let no other process add a trial until the transaction ends; False when there is no such study any more."""
+    return connection.execute(_LOCK, {"study": study_id}).first() is not None
 
 
 def study_names(connection: Connection) -> tuple[str, ...]:
@@ -107,7 +130,9 @@ def read_specification(connection: Connection, study_id: int) -> dict[str, Any]:
 def write_specification(connection: Connection, study: StudyRow, specification: Mapping[str, Any]) -> None:
     """Replace the specification."""
     text = to_json(dict(specification), f"the specification of study {study.name!r}")
-    upsert(connection, automl_studies, ["study_id"], [{"study_id": study.id, "specification": text}])
+    ensure_own_row(connection, study.id)
+    own = automl_studies.c
+    connection.execute(update(automl_studies).where(own.study_id == study.id).values(specification=text))
 
 
 def read_study_attributes(connection: Connection, study_id: int) -> dict[str, Any]:
@@ -125,6 +150,7 @@ def write_study_attribute(connection: Connection, study_id: int, key: str, text:
 
 def delete_study_rows(connection: Connection, study_id: int) -> None:
     """Delete a study and everything that belongs to it, children first."""
+    lock_study(connection, study_id)
     trials = select(optuna.trials.c.trial_id).where(optuna.trials.c.study_id == study_id)
     for table in (
         automl_checkpoints,

@@ -119,7 +119,7 @@ class Transactions:
     def write_together(
         self, work: Callable[[Connection, bool], _Result], *, patience_s: float | None = None
     ) -> _Result:
-        """Like `write_knowing`, for a function that writes by one call of `joint_writes.write_while_held`.
+        """Like `write_knowing`, for a function that writes by one call of `joint_writes.write_while_held`, and reads.
 
         PostgreSQL does that in one statement, which is a transaction of its own and needs none around it.
         """

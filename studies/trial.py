@@ -66,11 +66,13 @@ class Lease:
         trial_id: the trial's key in the database.
         number: the trial's number in its study, counted from 0.
         attempt: how many times the trial was started, this one included; a writer with an older number is refused.
+        owner: who holds it; a database may give the key of a deleted trial out again.
     """
 
     trial_id: int
     number: int
     attempt: int
+    owner: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,3 +131,8 @@ class Trial:
     def is_counted(self) -> bool:
         """Whether the trial holds a place in the study's budget."""
         return self.state.is_counted and not self.is_imported
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether a program that gives no sign of life runs it, such as plain Optuna: nobody can wait for its end."""
+        return self.state is TrialState.RUNNING and self.owner is None

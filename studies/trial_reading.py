@@ -16,6 +16,7 @@ from studies.schema import optuna_tables as optuna
 from studies.schema.clock import epoch_now
 from studies.schema.tables import automl_studies, automl_trials
 from studies.standing import STANDING_COLUMNS, Standing, standing_of
+from studies.study_rows import StudyRow
 from studies.trial import JsonScalar, Trial, TrialState
 from studies.trial_rows import state_of
 
@@ -54,7 +55,7 @@ def _beside_standing(trials: Select[Any] | CompoundSelect[Any]) -> Select[Any]:
     source = optuna.studies.outerjoin(automl_studies, automl_studies.c.study_id == optuna.studies.c.study_id).outerjoin(
         heads, heads.c.study_id == optuna.studies.c.study_id
     )
-    query = select(*heads.c, *STANDING_COLUMNS).select_from(source)
+    query = select(*heads.c, *STANDING_COLUMNS, automl_studies.c.token).select_from(source)
     return query.where(optuna.studies.c.study_id == bindparam("study")).order_by(heads.c.trial_id)
 
 
@@ -68,7 +69,7 @@ _LATER = _beside_standing(_TRIALS.where(_OF_STUDY, _IS_LATER))
 
 
 def read_heads(
-    connection: Connection, study_id: int, last_id: int | None, unfinished: Collection[int]
+    connection: Connection, study: StudyRow, last_id: int | None, unfinished: Collection[int]
 ) -> tuple[Sequence[Row[Any]], Standing | None]:
     """Read where the study stands and its trials: those with a key above `last_id` (None: all), and the unfinished.
 
@@ -76,15 +77,17 @@ def read_heads(
         The rows, in order of their keys; and the standing, None when the study was deleted.
     """
     if last_id is None:
-        rows = connection.execute(_ALL, {"study": study_id}).all()
+        rows = connection.execute(_ALL, {"study": study.id}).all()
     elif len(unfinished) <= _FEW:
-        values = {"study": study_id, "last": last_id, "listed": list(unfinished)}
+        values = {"study": study.id, "last": last_id, "listed": list(unfinished)}
         rows = connection.execute(_FEW_NEW_OR_LISTED, values).all()
-        if len(rows) >= _PORTION:  # maybe there are more
+        if sum(row.trial_id is not None and row.trial_id > last_id for row in rows) >= _PORTION:  # maybe there are more
             rows = connection.execute(_NEW_OR_LISTED, values).all()
     else:
-        rows = connection.execute(_LATER, {"study": study_id, "first": min(unfinished)}).all()
-    return [row for row in rows if row.trial_id is not None], standing_of(rows[0]) if rows else None
+        rows = connection.execute(_LATER, {"study": study.id, "first": min(unfinished)}).all()
+    if not rows or (study.token is not None and rows[0].token != study.token):
+        return [], None
+    return [row for row in rows if row.trial_id is not None], standing_of(rows[0])
 
 
 def read_trials(

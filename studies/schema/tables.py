@@ -29,11 +29,13 @@ automl_studies = Table(
     Column("searched_s", Double, nullable=False, server_default="0"),
     Column("searched_until", Double),
     Column("stopped_at", Double),
+    Column("token", String(32)),
 )
 """What is searched, as JSON, and the rules that end the search on every machine.
 
-`searched_s`: how long anybody has worked on the study. `searched_until`: when somebody last said so; `stopped_at`: when
-a person last asked for the end (both in seconds since 1970, database clock).
+`searched_s`: how long anybody has worked on the study. `searched_until`: when somebody last said so, null when the last
+one said goodbye; `stopped_at`: when a person last asked for the end (both in seconds since 1970, database clock).
+`token`: random, because a database may give the key of a deleted study out again.
 """
 
 automl_spaces = Table(

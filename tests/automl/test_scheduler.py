@@ -98,6 +98,15 @@ def test_scheduler_ended_trials_spend_the_budget(state: TrialState) -> None:
     assert scheduler().next_action(trials, [], 10) == Done(reason="all 10 trials ended")
 
 
+def test_scheduler_does_not_wait_for_a_trial_that_another_program_runs() -> None:
+    foreign = replace(make_trial(9, state=TrialState.RUNNING), owner=None, attempt=0)
+    trials = [*(make_trial(n, value=0.0) for n in range(9)), foreign]
+    done = scheduler().next_action(trials, [], 10)
+    assert done == Done(reason="all 10 trials ended, but for 9, which another program runs")
+    ours = replace(make_trial(8, state=TrialState.RUNNING))
+    assert scheduler().next_action([*trials[:8], ours, foreign], [], 10) == Wait()
+
+
 @pytest.mark.parametrize("state", [TrialState.RUNNING, TrialState.PAUSED])
 def test_scheduler_unfinished_trials_hold_their_place(state: TrialState) -> None:
     trials = [make_trial(n, value=0.0) for n in range(9)] + [make_trial(9, state=state)]

@@ -15,12 +15,16 @@ from automl.artifacts import Artifacts
 from automl.errors import InvalidSpecError
 from automl.events import EpochReported, TrialStarted
 from search_spaces.configuration import Configuration, JsonScalar
+from studies.checkpoints import CheckpointLedger
+from studies.errors import CheckpointStoreError
+from studies.standing import Limits
 from studies.storage import Storage
 from studies.study import Study
 from studies.trial import CheckpointRecord, TrialState
 from tests.automl.conftest import Recorder, Search
 from tests.helpers.moody_toy import SPACE as MOODY
-from tests.helpers.toy import SPACE, loss_after
+from tests.helpers.toy import SPACE, ToyTrainer, loss_after
+from trainers.data.spec import DataSpec
 
 
 def enqueue(study: Study, *configurations: Mapping[str, JsonScalar]) -> None:
@@ -289,3 +293,55 @@ def test_search_trials_queued_by_plain_optuna_are_completed_or_rejected(toy_sear
     assert [trial.state for trial in trials] == [TrialState.COMPLETE, TrialState.FAILED] + [TrialState.COMPLETE] * 2
     assert trials[0].configuration == {"x": 0.25}
     assert trials[1].cause == "user_error" and "x=7.0" in str(trials[1].attributes["error"])
+
+
+def test_search_stop_while_the_data_are_read_is_obeyed(
+    toy_search: Search, storage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = toy_search(trials=2).study
+    load = ToyTrainer.load
+
+    def stop_and_load(trainer: ToyTrainer, data: DataSpec) -> str:
+        Storage(storage).open_study("toy").stop()
+        return load(trainer, data)
+
+    monkeypatch.setattr(ToyTrainer, "load", stop_and_load)
+    outcome = toy_search(trials=6)
+    assert outcome.reason == "stopped by `automl stop`"
+    assert len(study.trials()) == 2
+    monkeypatch.undo()
+    assert len(toy_search(trials=6).study.trials()) == 6
+
+
+def test_search_trial_whose_checkpoints_cannot_be_reached_is_given_back(
+    toy_search: Search, storage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = moody_study(storage, {})
+    (queued,) = study.trials()
+    lease = study.start_queued(queued.id, owner="nobody", ttl_s=0.0)
+    study.pause(lease)
+
+    def out_of_reach(ledger: CheckpointLedger, trial: object) -> None:
+        raise CheckpointStoreError("the store does not answer")
+
+    monkeypatch.setattr(CheckpointLedger, "latest", out_of_reach)
+    with pytest.raises(CheckpointStoreError):
+        toy_search(trials=1, space="tests.helpers.moody_toy")
+    (trial,) = study.trials()
+    assert (trial.state, trial.attempt, trial.losses, trial.owner) == (TrialState.PAUSED, 2, 0, None)
+
+
+def test_search_does_not_wait_for_a_trial_of_plain_optuna(toy_search: Search, storage: str) -> None:
+    study = toy_search(trials=2).study
+    study.as_optuna().ask()
+    outcome = toy_search(trials=4)
+    assert outcome.reason == "all 4 trials ended, but for 2, which another program runs"
+    assert [trial.state for trial in study.trials()].count(TrialState.COMPLETE) == 3
+    assert "nothing left to do" in toy_search(trials=4).reason
+
+
+def test_search_changes_only_the_limits_that_are_said(toy_search: Search, storage: str) -> None:
+    study = toy_search(trials=2).study
+    study.set_limits(Limits(trials=3), ["trials"])
+    assert len(api.resume("toy", storage=storage, timeout=60).study.trials()) == 3
+    assert study.limits == Limits(trials=3, timeout_s=60.0)

@@ -45,8 +45,16 @@ def test_stopping_obeys_only_a_wish_that_came_after_the_run_began() -> None:
 
 def test_failures_in_a_row_count_back_from_the_last_ended_trial() -> None:
     failed = [make_trial(n, state=TrialState.FAILED) for n in (1, 2)]
-    assert failures_in_a_row([]) == 0
-    assert failures_in_a_row([make_trial(0, value=0.1), *failed]) == 2
-    assert failures_in_a_row([*failed, make_trial(3, state=TrialState.PRUNED, reports=[1.0])]) == 0
-    assert failures_in_a_row([*failed, make_trial(3, state=TrialState.INFEASIBLE)]) == 2
-    assert failures_in_a_row([*failed, make_trial(3, state=TrialState.RUNNING)]) == 2
+    assert failures_in_a_row([], 0.0) == 0
+    assert failures_in_a_row([make_trial(0, value=0.1), *failed], 0.0) == 2
+    assert failures_in_a_row([*failed, make_trial(3, state=TrialState.PRUNED, reports=[1.0])], 0.0) == 0
+    assert failures_in_a_row([*failed, make_trial(3, state=TrialState.INFEASIBLE)], 0.0) == 2
+    assert failures_in_a_row([*failed, make_trial(3, state=TrialState.RUNNING)], 0.0) == 2
+
+
+def test_failures_before_this_run_do_not_count() -> None:
+    failed = [make_trial(n, state=TrialState.FAILED) for n in (0, 1, 2)]
+    last = failed[-1].ended_at
+    assert last is not None
+    assert failures_in_a_row(failed, last.timestamp()) == 1
+    assert failures_in_a_row(failed, last.timestamp() + 1.0) == 0

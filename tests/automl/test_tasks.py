@@ -14,7 +14,7 @@ def test_train_task_of_an_older_space_keeps_the_hyperparameters_it_was_started_w
     assert defaults is not None
     own = {**defaults, "batch_size": 48, "gradient_clip": 0.5}
     del own["augmentation"]
-    artifacts, lease = Artifacts(root="/artifacts", study="s"), Lease(trial_id=1, number=0, attempt=2)
+    artifacts, lease = Artifacts(root="/artifacts", study="s"), Lease(trial_id=1, number=0, attempt=2, owner="me")
     task = train_task(spec, artifacts, lease, Configuration(own), None)
     assert task.configuration == own
     assert (task.training.batch_size, task.training.gradient_clip) == (48, 0.5)

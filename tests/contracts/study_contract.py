@@ -33,6 +33,8 @@ from studies.errors import (
 )
 from studies.identity import process_identity
 from studies.schema import optuna_tables
+from studies.schema.clock import epoch_now
+from studies.schema.tables import automl_studies
 from studies.standing import Limits
 from studies.storage import Storage
 from studies.study import Study
@@ -336,7 +338,91 @@ class StudyContract:
         assert len({study_id for study_id, _ in same}) == 1
         assert len({study_id for study_id, _ in apart}) == 4
 
+    def test_limits_are_replaced_one_by_one(self, storage: Storage, study: Study) -> None:
+        study.set_limits(Limits(trials=5, timeout_s=60.0))
+        other = storage.open_study("study")
+        other.set_limits(Limits(trials=50), ["trials"])
+        study.set_limits(Limits(timeout_s=600.0, target_value=0.5), ["timeout_s", "target_value"])
+        assert study.limits == Limits(trials=50, timeout_s=600.0, target_value=0.5)
+        other.raise_trials(40)
+        assert study.limits.trials == 50
+        other.raise_trials(60)
+        assert study.look().standing.limits == Limits(trials=60, timeout_s=600.0, target_value=0.5)
+
+    def test_searched_time_counts_the_signs_of_life_and_no_rest(self, storage: Storage, study: Study) -> None:
+        def searched(since_last_sign_s: float) -> None:
+            values = {"searched_s": 50.0, "searched_until": epoch_now() - since_last_sign_s}
+            with storage.engine.begin() as connection:
+                connection.execute(automl_studies.update().values(values))
+
+        searched(20.0)
+        assert study.standing.searched_s == pytest.approx(70.0, abs=5.0)
+        searched(60.0)
+        assert study.standing.searched_s == 50.0, "nobody knows yet whether that was a rest"
+        study.renew(())
+        assert study.standing.searched_s == pytest.approx(110.0, abs=5.0)
+        searched(100.0)
+        study.renew(())
+        assert study.standing.searched_s == pytest.approx(50.0, abs=5.0)
+        searched(20.0)
+        study.renew((), is_last=True)
+        at_the_end = study.standing.searched_s
+        assert at_the_end == pytest.approx(70.0, abs=5.0)
+        assert study.standing.searched_s == at_the_end
+
+    def test_limits_and_stop_hold_for_a_study_of_plain_optuna(self, url: str, storage: Storage) -> None:
+        if storage.file is not None:
+            storage.file.parent.mkdir()
+        _make_plain_study(_driver_url(url))
+        study = storage.open_study("plain")
+        study.set_limits(Limits(trials=3))
+        study.stop()
+        assert study.limits == Limits(trials=3)
+        assert study.standing.stopped_at is not None
+        assert study.specification == {}
+
     # Leases
+
+    def test_owner_of_a_deleted_studys_trial_writes_to_no_other(self, storage: Storage) -> None:
+        gone = storage.create_study("gone", direction="minimize")
+        old = begin(gone)
+        gone.trials()
+        storage.delete_study("gone")
+        fresh = storage.create_study("gone", direction="minimize")
+        new = begin(fresh, owner=process_identity())
+        late_calls: tuple[Callable[[], object], ...] = (
+            lambda: gone.report(old, 1, 0.111),
+            lambda: gone.tell(old, TrialState.COMPLETE, value=0.111),
+            lambda: gone.pause(old),
+        )
+        for late in late_calls:
+            with pytest.raises(LeaseLostError):
+                late()
+        assert gone.renew([old]) == (old,)
+        with pytest.raises(StudyNotFoundError):
+            gone.create_trial(1, CONFIGURATION, SPACE, owner=ELSEWHERE)
+        with pytest.raises(StudyNotFoundError):
+            gone.look()
+        (trial,) = fresh.trials()
+        assert (trial.id, trial.state, trial.reports) == (new.trial_id, TrialState.RUNNING, {})
+
+    def test_many_new_and_many_queued_trials_are_all_seen(self, storage: Storage, study: Study) -> None:
+        other = storage.open_study("study")
+        study.look()
+        other.enqueue([CONFIGURATION] * 120, SPACE)
+        assert len(study.trials()) == 120
+        other.enqueue([CONFIGURATION] * 450, SPACE)
+        lease = begin(other)
+        assert [trial.number for trial in study.trials()] == list(range(571))
+        other.tell(lease, TrialState.FAILED, cause="oom")
+        assert study.trials()[570].state is TrialState.FAILED
+
+    def test_what_optuna_writes_to_our_trial_is_seen(self, study: Study) -> None:
+        begin(study)
+        study.report(begin(study), 1, 0.25)
+        study.as_optuna().tell(0, 0.75)
+        assert (study.trials()[0].state, study.trials()[0].value) == (TrialState.COMPLETE, 0.75)
+        assert study.trials()[1].reports == {1: 0.25}
 
     def test_running_trial_of_a_living_owner_is_not_claimable(self, study: Study) -> None:
         lease = begin(study, owner=process_identity())

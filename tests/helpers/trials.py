@@ -28,6 +28,7 @@ def make_trial(
         value=value,
         cause=cause,
         attempt=1,
+        owner="another process" if state is TrialState.RUNNING else None,
         started_at=_START + timedelta(minutes=number),
         ended_at=_START + timedelta(minutes=number + 1) if state.is_ended else None,
     )

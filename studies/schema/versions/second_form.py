@@ -13,15 +13,16 @@ down_revision = "0001"
 branch_labels = None
 depends_on = None
 
-_STUDY_COLUMNS: tuple[tuple[str, type[sa.types.TypeEngine[Any]], bool], ...] = (
+_STUDY_COLUMNS: tuple[tuple[str, Any, bool], ...] = (
     ("max_trials", sa.Integer, True),
     ("timeout_s", sa.Double, True),
     ("target_value", sa.Double, True),
     ("searched_s", sa.Double, False),
     ("searched_until", sa.Double, True),
     ("stopped_at", sa.Double, True),
+    ("token", sa.String(32), True),
 )
-_TRIAL_COLUMNS: tuple[tuple[str, type[sa.types.TypeEngine[Any]], Any], ...] = (
+_TRIAL_COLUMNS: tuple[tuple[str, Any, Any], ...] = (
     ("revision", sa.Integer, "0"),
     ("losses", sa.Integer, "0"),
     ("imported", sa.Boolean, sa.false()),
