@@ -57,6 +57,7 @@ def summarise(connection: Connection) -> tuple[StudySummary, ...]:
             last_activity=activity.get(row.study_id),
         )
         for row in studies
+        if row.study_id in directions  # or it was deleted meanwhile
     )
 
 
