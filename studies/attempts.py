@@ -5,8 +5,10 @@ replaced can write nothing, however late it wakes up, and a reader sees by the r
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from sqlalchemy import Connection, and_, bindparam, delete, exists, literal, or_, select, update
+from sqlalchemy import Connection, Select, and_, bindparam, delete, exists, literal, or_, select, update
+from sqlalchemy import Row as ResultRow
 
 from studies.errors import LeaseLostError, NotClaimableError
 from studies.identity import is_alive
@@ -53,8 +55,12 @@ def report(
     value: float,
     metrics: Mapping[str, float],
     checkpoint: CheckpointRecord | None,
-) -> None:
+    question: tuple[Select[Any], Mapping[str, Any]] | None,
+) -> Sequence[ResultRow[Any]]:
     """Store what an epoch has brought; the same epoch again replaces it.
+
+    Returns:
+        The answer to the question; see `joint_writes.write_while_held`.
 
     Raises:
         LeaseLostError: the lease is void.
@@ -67,10 +73,14 @@ def report(
     ]
     if checkpoint is not None:
         rows.append(checkpoint_row(lease, checkpoint))
-    if not write_while_held(connection, _GO_ON, _of(study, lease), trial_id=lease.trial_id, rows=rows):
+    answer = write_while_held(
+        connection, _GO_ON, _of(study, lease), trial_id=lease.trial_id, rows=rows, question=question
+    )
+    if answer is None:
         raise _lost(connection, study, lease)
     if lease.attempt > 1:
         _forget_later_epochs(connection, lease, epoch)
+    return answer
 
 
 def end(
@@ -95,7 +105,7 @@ def end(
         values = {"objective": 0, "value": value, "value_type": "FINITE"}
         rows.append(Row(optuna.trial_values, ("objective",), values))
     given_up = {**_of(study, lease), "lost": 0, "new_state": OPTUNA_STATES[state]}
-    if not write_while_held(connection, _GIVE_UP, given_up, trial_id=lease.trial_id, change=_END, rows=rows):
+    if write_while_held(connection, _GIVE_UP, given_up, trial_id=lease.trial_id, change=_END, rows=rows) is None:
         _check_was_done(connection, study, lease, state, is_first_try=is_first_try)
 
 
@@ -106,7 +116,7 @@ def pause(connection: Connection, study: StudyRow, lease: Lease, *, is_lost: boo
         LeaseLostError: the lease is void.
     """
     given_up = {**_of(study, lease), "lost": int(is_lost), "new_state": OPTUNA_STATES[TrialState.PAUSED]}
-    if not write_while_held(connection, _GIVE_UP, given_up, trial_id=lease.trial_id, change=_PAUSE):
+    if write_while_held(connection, _GIVE_UP, given_up, trial_id=lease.trial_id, change=_PAUSE) is None:
         _check_was_done(connection, study, lease, TrialState.PAUSED, is_first_try=is_first_try)
 
 

@@ -21,9 +21,11 @@ from sqlalchemy import (
     Table,
     Update,
     bindparam,
+    literal,
     select,
     union_all,
 )
+from sqlalchemy import Row as ResultRow
 from sqlalchemy.dialects import postgresql
 
 from studies.schema.clock import epoch_now
@@ -65,7 +67,8 @@ def write_while_held(
     trial_id: int,
     change: Update | None = None,
     rows: Sequence[Row] = (),
-) -> bool:
+    question: tuple[Select[Any], Mapping[str, Any]] | None = None,
+) -> Sequence[ResultRow[Any]] | None:
     """Change the trial's own row by `held`, and if that was possible do the rest.
 
     Args:
@@ -75,20 +78,21 @@ def write_while_held(
         trial_id: the trial.
         change: a change of another row with the same `trial_id`.
         rows: what is written besides.
+        question: a statement that reads, and its values. PostgreSQL answers with what was there before the write.
 
     Returns:
-        Whether the lease held; otherwise nothing was written.
+        The answer to the question, empty without one; None when the lease did not hold, and nothing was written.
     """
     if connection.dialect.name == "postgresql":
-        return _at_once(connection, held, parameters, change, rows) is not None
+        return _at_once(connection, held, parameters, change, rows, question)
     if connection.execute(held, parameters).rowcount != 1:
-        return False
+        return None
     if change is not None:
         connection.execute(change, parameters)
     for shape, group in _grouped(rows):
         values = [{"trial_id": trial_id, **row.values} for row in group]
         upsert(connection, shape.table, ("trial_id", *shape.keys), values)
-    return True
+    return [] if question is None else connection.execute(*question).all()
 
 
 def insert_jointly(connection: Connection, birth: Insert, parameters: Mapping[str, Any], rows: Sequence[Row]) -> int:
@@ -101,9 +105,9 @@ def insert_jointly(connection: Connection, birth: Insert, parameters: Mapping[st
         rows: what belongs to the trial.
     """
     if connection.dialect.name == "postgresql":
-        trial_id = _at_once(connection, birth, parameters, None, rows)
-        assert trial_id is not None
-        return trial_id
+        answer = _at_once(connection, birth, parameters, None, rows, (_KEY, {}))
+        assert answer is not None
+        return int(answer[0].holder)
     key = connection.execute(birth, parameters).inserted_primary_key
     assert key is not None
     trial_id = int(key[0])
@@ -118,15 +122,22 @@ def _at_once(
     parameters: Mapping[str, Any],
     change: Update | None,
     rows: Sequence[Row],
-) -> int | None:
-    """Do everything in one statement; the trial's key, None when the first change was not possible."""
+    question: tuple[Select[Any], Mapping[str, Any]] | None,
+) -> Sequence[ResultRow[Any]] | None:
+    """Do everything in one statement; the answer to the question, None when the first change was not possible."""
     shapes, values = [], dict(parameters)
     for number, (shape, group) in enumerate(_grouped(rows)):
         shapes.append(shape)
         for place, row in enumerate(group):
             values |= {f"{name}_{number}_{place}": value for name, value in row.values.items()}
-    trial_id: int | None = connection.scalar(_statement(first, change, tuple(shapes)), values)
-    return trial_id
+    query, asked = question or (_KEY, {})
+    answer = connection.execute(_statement(first, change, tuple(shapes), query), {**values, **asked}).all()
+    is_held = bool(answer) and answer[0].holder is not None
+    return None if not is_held else answer if question is not None else []
+
+
+_KEY = select(literal(1).label("nothing"))
+"""A question of one row."""
 
 
 def _grouped(rows: Sequence[Row]) -> list[tuple[_Shape, list[Row]]]:
@@ -137,14 +148,16 @@ def _grouped(rows: Sequence[Row]) -> list[tuple[_Shape, list[Row]]]:
 
 
 @lru_cache(maxsize=512)  # building one takes longer than running it
-def _statement(first: Insert | Update, change: Update | None, shapes: tuple[_Shape, ...]) -> Select[Any]:
+def _statement(
+    first: Insert | Update, change: Update | None, shapes: tuple[_Shape, ...], question: Select[Any]
+) -> Select[Any]:
     trial_id = first.table.c.trial_id
     holder = first.returning(trial_id).cte("holder")
     parts = [_part(holder, number, shape) for number, shape in enumerate(shapes)]
     if change is not None:
         of_holder = change.table.c.trial_id == select(holder.c.trial_id).scalar_subquery()
         parts.append(change.where(of_holder).cte("change"))
-    return select(holder.c.trial_id).add_cte(*parts)
+    return question.add_columns(select(holder.c.trial_id).scalar_subquery().label("holder")).add_cte(*parts)
 
 
 def _part(holder: CTE, number: int, shape: _Shape) -> CTE:

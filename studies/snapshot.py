@@ -6,17 +6,17 @@ revision differs are read again; what this process has written itself is not rea
 
 import threading
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection, Row, Select
 
 from studies.attempts import is_free
 from studies.standing import Standing
 from studies.study_rows import StudyRow
 from studies.trial import JsonScalar, Lease, Trial, TrialState
-from studies.trial_reading import read_heads, read_trials, trial_of
+from studies.trial_reading import heads_among, heads_query, read_trials, trial_of
 from studies.trial_rows import OPTUNA_STATES
 
 __all__ = ["Snapshot"]
@@ -66,9 +66,18 @@ class Snapshot:
         Returns:
             How the study stands; None when it was deleted.
         """
+        return self.answer(connection, connection.execute(*self.question()).all())
+
+    def question(self) -> tuple[Select[Any], dict[str, Any]]:
+        """The statement that asks what is new, and its values."""
+        with self._lock:
+            return heads_query(self._study, self._last_id, self._unfinished)
+
+    def answer(self, connection: Connection, rows: Sequence[Row[Any]]) -> Standing | None:
+        """Take the answer to `question`, and read what else it makes necessary; see `refresh`."""
         with self._lock:
             # A study's trials are inserted under a lock on its row, so that no smaller key appears later.
-            heads, standing = read_heads(connection, self._study, self._last_id, self._unfinished)
+            heads, standing = heads_among(connection, self._study, self._last_id, self._unfinished, rows)
             changed = [row for row in heads if self._is_changed(row)]
             own = [trial for row in changed if (trial := self._written_here(row)) is not None]
             unread = {row.trial_id for row in changed} - {trial.id for trial in own}
@@ -130,6 +139,8 @@ class Snapshot:
             if (own := self._own.get(lease.trial_id)) is not None:
                 reports = dict(sorted({**own.reports, epoch: value}.items()))
                 self._own[lease.trial_id] = replace(own, revision=own.revision + 1, reports=reports)
+                if lease.trial_id in self._unfinished:
+                    self._put(replace(self._trial(lease.number), reports=reports))
 
     def note_end(self, lease: Lease, state: TrialState, value: float | None, attributes: Mapping[str, object]) -> None:
         """Take over the end of a trial that this process has just stored."""
@@ -152,8 +163,11 @@ class Snapshot:
     def _written_here(self, row: Row[Any]) -> Trial | None:
         """The trial when this process alone has written to it, and nothing that is not known."""
         own = self._own.get(row.trial_id)
-        # Plain Optuna raises no revision, but changes the state.
-        if own is None or (row.revision, row.attempt, row.state) != (own.revision, 1, own.optuna_state):
+        if own is None or row.revision is None:
+            return None
+        # An answer that came with a report is from before it. Plain Optuna raises no revision, but changes the state.
+        is_known = own.revision - 1 <= row.revision <= own.revision
+        if not is_known or (row.attempt, row.state) != (1, own.optuna_state):
             return None
         return trial_of(row, own.configuration, own.value, own.reports, own.attributes)
 

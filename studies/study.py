@@ -453,14 +453,23 @@ class Study:
             ledger_rows.check_checkpoint_path(checkpoint.path)
 
         def work(connection: Connection, first: bool) -> Standing | None:
-            attempts.report(connection, self._row, lease, epoch, objective, metrics or {}, checkpoint)
+            question = self._snapshot.question() if is_first_attempt else None
+            answer = attempts.report(
+                connection, self._row, lease, epoch, objective, metrics or {}, checkpoint, question
+            )
             self._snapshot.note_report(lease, epoch, objective)
-            return self._snapshot.refresh(connection)
+            if question is None:
+                return self._snapshot.refresh(connection)
+            return self._snapshot.answer(connection, answer)
 
         # A later attempt also forgets what an earlier one reported.
-        is_one_statement = lease.attempt == 1
-        write = self._transactions.write_together if is_one_statement else self._transactions.write_knowing
-        return self._view(write(work))
+        is_first_attempt = lease.attempt == 1
+        write = self._transactions.write_together if is_first_attempt else self._transactions.write_knowing
+        try:
+            return self._view(write(work))
+        except BaseException:
+            self._snapshot.forget(lease.trial_id)  # maybe it is not stored
+            raise
 
     def tell(
         self,

@@ -20,7 +20,7 @@ from studies.study_rows import StudyRow
 from studies.trial import JsonScalar, Trial, TrialState
 from studies.trial_rows import state_of
 
-__all__ = ["read_heads", "read_trials", "trial_of"]
+__all__ = ["heads_among", "heads_query", "read_trials", "trial_of"]
 
 _NOT_FINITE = {"INF_POS": float("inf"), "INF_NEG": float("-inf"), "NAN": float("nan")}
 _FEW = 500
@@ -29,9 +29,11 @@ _FEW = 500
 _PORTION = 50
 """New trials that are asked for first. Without a limit PostgreSQL's plan for any `last` reads the whole table."""
 
-_OWN = automl_trials.c
+# Short names: psycopg prepares a statement anew each time when its text is longer than 4096 characters.
+_T, _OWN_TRIALS = optuna.trials.alias("t"), automl_trials.alias("o")
+_OWN = _OWN_TRIALS.c
 _TRIALS = select(
-    optuna.trials,
+    _T,
     _OWN.configuration,
     _OWN.attempt,
     _OWN.owner,
@@ -40,13 +42,13 @@ _TRIALS = select(
     _OWN.losses,
     _OWN.imported,
     (_OWN.expires_at - epoch_now()).label("expires_in_s"),
-).select_from(optuna.trials.outerjoin(automl_trials, _OWN.trial_id == optuna.trials.c.trial_id))
-_OF_STUDY = optuna.trials.c.study_id == bindparam("study")
+).select_from(_T.outerjoin(_OWN_TRIALS, _OWN.trial_id == _T.c.trial_id))
+_OF_STUDY = _T.c.study_id == bindparam("study")
 # A sum has no index: the few trials are found by their keys, not among all trials of the study.
-_OF_STUDY_BY_KEYS = optuna.trials.c.study_id + 0 == bindparam("study")
-_IS_NEW = optuna.trials.c.trial_id > bindparam("last")
-_IS_LISTED = optuna.trials.c.trial_id.in_(bindparam("listed", expanding=True))
-_IS_LATER = optuna.trials.c.trial_id >= bindparam("first")
+_OF_STUDY_BY_KEYS = _T.c.study_id + 0 == bindparam("study")
+_IS_NEW = _T.c.trial_id > bindparam("last")
+_IS_LISTED = _T.c.trial_id.in_(bindparam("listed", expanding=True))
+_IS_LATER = _T.c.trial_id >= bindparam("first")
 
 
 def _beside_standing(trials: Select[Any] | CompoundSelect[Any]) -> Select[Any]:
@@ -61,30 +63,40 @@ def _beside_standing(trials: Select[Any] | CompoundSelect[Any]) -> Select[Any]:
 
 _ALL = _beside_standing(_TRIALS.where(_OF_STUDY))
 _NEW_OR_LISTED = _beside_standing(_TRIALS.where(_OF_STUDY_BY_KEYS, or_(_IS_NEW, _IS_LISTED)))
-_NEW = _TRIALS.where(_OF_STUDY_BY_KEYS, _IS_NEW).order_by(optuna.trials.c.trial_id)
+_NEW = _TRIALS.where(_OF_STUDY_BY_KEYS, _IS_NEW).order_by(_T.c.trial_id)
 _FEW_NEW_OR_LISTED = _beside_standing(
     union_all(select(_NEW.limit(_PORTION).subquery()), _TRIALS.where(_OF_STUDY_BY_KEYS, _IS_LISTED))
 )
 _LATER = _beside_standing(_TRIALS.where(_OF_STUDY, _IS_LATER))
 
 
-def read_heads(
-    connection: Connection, study: StudyRow, last_id: int | None, unfinished: Collection[int]
+def heads_query(
+    study: StudyRow, last_id: int | None, unfinished: Collection[int]
+) -> tuple[Select[Any], dict[str, Any]]:
+    """What asks where the study and its trials stand: those with a key above `last_id` (None: all), and the unfinished.
+
+    Returns:
+        The statement, and its values.
+    """
+    if last_id is None:
+        return _ALL, {"study": study.id}
+    if len(unfinished) <= _FEW:
+        return _FEW_NEW_OR_LISTED, {"study": study.id, "last": last_id, "listed": list(unfinished)}
+    return _LATER, {"study": study.id, "first": min(unfinished)}
+
+
+def heads_among(
+    connection: Connection, study: StudyRow, last_id: int | None, unfinished: Collection[int], rows: Sequence[Row[Any]]
 ) -> tuple[Sequence[Row[Any]], Standing | None]:
-    """Read where the study stands and its trials: those with a key above `last_id` (None: all), and the unfinished.
+    """Read the answer to `heads_query`, and ask again when it may be cut short.
 
     Returns:
         The rows, in order of their keys; and the standing, None when the study was deleted.
     """
-    if last_id is None:
-        rows = connection.execute(_ALL, {"study": study.id}).all()
-    elif len(unfinished) <= _FEW:
+    is_new = [row.trial_id is not None and row.trial_id > last_id for row in rows] if last_id is not None else []
+    if sum(is_new) >= _PORTION and len(unfinished) <= _FEW:
         values = {"study": study.id, "last": last_id, "listed": list(unfinished)}
-        rows = connection.execute(_FEW_NEW_OR_LISTED, values).all()
-        if sum(row.trial_id is not None and row.trial_id > last_id for row in rows) >= _PORTION:  # maybe there are more
-            rows = connection.execute(_NEW_OR_LISTED, values).all()
-    else:
-        rows = connection.execute(_LATER, {"study": study.id, "first": min(unfinished)}).all()
+        rows = connection.execute(_NEW_OR_LISTED, values).all()
     if not rows or (study.token is not None and rows[0].token != study.token):
         return [], None
     return [row for row in rows if row.trial_id is not None], standing_of(rows[0])
@@ -98,7 +110,7 @@ def read_trials(
     Args:
         connection: holds the transaction.
         study_id: their study.
-        heads: rows of `read_heads`.
+        heads: rows of `heads_among`.
         known: key -> the same trials as they were read before, those of ours. A trial that runs on has the attributes
             that it had.
     """
@@ -137,7 +149,7 @@ def trial_of(
     reports: Mapping[int, float],
     attributes: Mapping[str, Any],
 ) -> Trial:
-    """Put a trial together from its row of `read_heads` and what belongs to it."""
+    """Put a trial together from its row of `heads_among` and what belongs to it."""
     facts = dict(attributes)
     state = state_of(row.state, row.attempt, row.infeasible)
     return Trial(

@@ -41,7 +41,7 @@ def _epoch_now_sqlite(element: epoch_now, compiler: SQLCompiler, **options: Any)
 
 @compiles(epoch_now, "postgresql")  # type: ignore[no-untyped-call,untyped-decorator,unused-ignore]
 def _epoch_now_postgresql(element: epoch_now, compiler: SQLCompiler, **options: Any) -> str:
-    return "(extract(epoch from clock_timestamp())::double precision)"
+    return "date_part('epoch', clock_timestamp())"
 
 
 @compiles(utc_now, "mysql")  # type: ignore[no-untyped-call,untyped-decorator,unused-ignore]
