@@ -51,6 +51,11 @@ class Artifacts:
         """The study's report page: a path of this machine, or a URL."""
         return f"{self.root}/{self.folder}/report.html"
 
+    @property
+    def mark(self) -> str:
+        """The file that tells which study's files the folder holds: a path of this machine, or a URL."""
+        return f"{self.root}/{self.folder}/study.json"
+
     def check_store(self) -> None:
         """Try whether the store of a URL takes files; a folder is not looked at.
 

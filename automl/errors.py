@@ -1,7 +1,6 @@
 """The errors of a whole search; each carries its exit code and a message that says what to do."""
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 __all__ = [
     "AutomlError",
@@ -15,7 +14,7 @@ __all__ = [
 class AutomlError(Exception):
     """Base of the errors that end a command; the message stands alone, without a traceback."""
 
-    exit_code: ClassVar[int] = 1
+    exit_code: int = 1
 
 
 class InvalidSpecError(AutomlError, ValueError):
@@ -46,9 +45,15 @@ class UnknownPluginError(AutomlError, KeyError):
 
 
 class SearchCutOffError(AutomlError):
-    """The database stayed away or full while a search ran; the study goes on from what it has stored."""
+    """The database stayed away or full while a search ran; the study goes on from what it has stored.
 
-    exit_code = 1
+    Attributes:
+        exit_code: 1, or 130 or 143 when a signal asked for the end.
+    """
+
+    def __init__(self, message: str, exit_code: int = 1) -> None:
+        self.exit_code = exit_code
+        super().__init__(message)
 
 
 class NothingCompletedError(AutomlError):

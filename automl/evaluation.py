@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from automl.artifacts import Artifacts
 from automl.executors.base import Executor, Failed, Finished
 from automl.interrupt import Interrupt
+from automl.reports import numbers_in, plain
 from automl.spec import SearchSpec
 from studies.checkpoints import CheckpointLedger
 from studies.study import Study
@@ -24,7 +25,9 @@ _log = logging.getLogger(__name__)
 def test_score(study: Study, best: Trial) -> Mapping[str, float] | None:
     """The metrics of `best` on the test split; None when they were not measured, or for another trial."""
     stored = study.attributes.get(ATTRIBUTE)
-    return stored["metrics"] if stored and stored["trial"] == best.number else None
+    if not stored or stored["trial"] != best.number:
+        return None
+    return {name: float(value) for name, value in stored["metrics"].items()}
 
 
 def measure_on_test_split(
@@ -55,7 +58,8 @@ def measure_on_test_split(
         for event in executor.events(POLL_S):
             if isinstance(event, Finished):
                 assert isinstance(event.outcome, Mapping)
-                study.set_attribute(ATTRIBUTE, {"trial": best.number, "metrics": dict(event.outcome)})
+                metrics = plain(numbers_in(event.outcome))
+                study.set_attribute(ATTRIBUTE, {"trial": best.number, "metrics": metrics})
                 return
             if isinstance(event, Failed):
                 _log.warning("the test score of trial=%d is not measured: %s", best.number, event.failure)

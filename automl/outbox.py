@@ -7,25 +7,46 @@ import hashlib
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from automl.env import state_folder
 from studies.errors import LeaseLostError
-from studies.json_text import from_json, to_json
-from studies.study import Study
-from studies.trial import Lease, TrialState
+from studies.json_text import from_json, metrics_from_json, metrics_to_json, to_json
+from studies.study import Study, View
+from studies.trial import CheckpointRecord, Lease, TrialState
 from studies.whole_file import written_beside
 
-__all__ = ["KeptResult", "Outbox"]
+__all__ = ["KeptReport", "KeptResult", "Outbox"]
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeptReport:
+    """What `Study.report` was to store.
+
+    Attributes:
+        epoch: finished epochs, counted from 1.
+        value: the objective; finite.
+        metrics: everything that was measured.
+        checkpoint: the checkpoint of this epoch; None without one.
+    """
+
+    epoch: int
+    value: float
+    metrics: Mapping[str, float]
+    checkpoint: CheckpointRecord | None
+
+    def store(self, study: Study, lease: Lease) -> View:
+        """Report the epoch; a second time changes nothing. See `Study.report`."""
+        return study.report(lease, epoch=self.epoch, value=self.value, metrics=self.metrics, checkpoint=self.checkpoint)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KeptResult:
-    """What `Study.tell` or `Study.pause` was to store.
+    """What `Study.tell`, or `Study.pause` and perhaps a report before it, was to store.
 
     Attributes:
         lease: the right to write, as it was then.
@@ -33,6 +54,7 @@ class KeptResult:
         value: the objective of a COMPLETE trial.
         cause: why a FAILED trial failed.
         attributes: facts about the trial, plain JSON.
+        report: the last epoch of a PAUSED trial, which is stored first; None when the study has it.
     """
 
     lease: Lease
@@ -40,6 +62,11 @@ class KeptResult:
     value: float | None
     cause: str | None
     attributes: Mapping[str, object]
+    report: KeptReport | None = None
+
+    def __str__(self) -> str:
+        """What becomes of the trial, in words, such as `paused after epoch 3`."""
+        return self.state.value if self.report is None else f"{self.state.value} after epoch {self.report.epoch}"
 
 
 class Outbox:
@@ -87,7 +114,7 @@ class Outbox:
                 _log.warning("%s holds no result that can be read, and stays: %s", path, error)
                 continue
             if (reason := _reason_to_refuse(study, result)) is None:
-                _log.warning("trial=%d %s, as it was kept in %s", result.lease.number, result.state.value, path)
+                _log.warning("trial=%d %s, as it was kept in %s", result.lease.number, result, path)
                 delivered.append(result.lease.number)
             else:
                 _log.warning("trial=%d the result kept in %s is not needed: %s", result.lease.number, path, reason)
@@ -109,6 +136,8 @@ def _reason_to_refuse(study: Study, result: KeptResult) -> str | None:
 
 
 def _store(study: Study, result: KeptResult) -> None:
+    if result.report is not None:
+        result.report.store(study, result.lease)
     if result.state is TrialState.PAUSED:
         study.pause(result.lease)
         return
@@ -132,6 +161,7 @@ def _written(result: KeptResult) -> str:
         "value": result.value,
         "cause": result.cause,
         "attributes": dict(result.attributes),
+        "report": None if result.report is None else _written_report(result.report),
     }
     return to_json(content, "the result") + "\n"
 
@@ -149,4 +179,27 @@ def _read(text: str) -> KeptResult:
         value=content["value"],
         cause=content["cause"],
         attributes=content["attributes"],
+        report=_read_report(content.get("report")),  # older programs kept none
+    )
+
+
+def _written_report(report: KeptReport) -> dict[str, Any]:
+    # The metrics may hold NaN and infinities, which `metrics_to_json` knows to write.
+    return {
+        "epoch": report.epoch,
+        "value": report.value,
+        "metrics": metrics_to_json(report.metrics),
+        "checkpoint": None if report.checkpoint is None else asdict(report.checkpoint),
+    }
+
+
+def _read_report(content: Any) -> KeptReport | None:
+    if content is None:
+        return None
+    checkpoint = content["checkpoint"]
+    return KeptReport(
+        epoch=content["epoch"],
+        value=content["value"],
+        metrics=metrics_from_json(content["metrics"]),
+        checkpoint=None if checkpoint is None else CheckpointRecord(**checkpoint),
     )

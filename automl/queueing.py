@@ -106,9 +106,11 @@ def retried_as(trials: Sequence[Trial], number: int) -> int | None:
 
 
 def places_wanting(view: View) -> int:
-    """How many places the study's limit lacks for the trials that are queued."""
+    """How many of the queued trials have no place within the study's limit."""
     budget = view.standing.limits.trials
-    return 0 if budget is None else max(0, _places_needed(view) - budget)
+    if budget is None:
+        return 0
+    return min(_queued(view), max(0, _places_needed(view) - budget))
 
 
 def _failed(study: Study, trials: Sequence[Trial], numbers: Collection[int] | None) -> list[Trial]:
@@ -129,12 +131,19 @@ def _failed(study: Study, trials: Sequence[Trial], numbers: Collection[int] | No
 
 def _wishes(failed: Sequence[Trial], history: SpaceHistory) -> tuple[dict[int, Configuration], dict[int, str]]:
     """Number -> configuration as the present space writes it, and number -> why it cannot."""
-    wishes, left_out = {}, {}
+    wishes: dict[int, Configuration] = {}
+    left_out: dict[int, str] = {}
     for trial in failed:
         try:
-            wishes[trial.number] = _wish(history.present, history.without_removed(trial.configuration))
+            wish = _wish(history.present, history.without_removed(trial.configuration))
         except InvalidConfigurationError as error:
             left_out[trial.number] = "; ".join(error.problems)
+            continue
+        whole = history.adopt(wish)
+        if whole is None:
+            left_out[trial.number] = "only part of its configuration is known, as it was refused before it was trained"
+        else:
+            wishes[trial.number] = whole
     return wishes, left_out
 
 
@@ -150,7 +159,11 @@ def _queue(study: Study, wishes: Mapping[int, Configuration], space: SearchSpace
 
 
 def _places_needed(view: View) -> int:
-    return view.claimed + sum(trial.state is TrialState.QUEUED for trial in view.trials)
+    return view.claimed + _queued(view)
+
+
+def _queued(view: View) -> int:
+    return sum(trial.state is TrialState.QUEUED for trial in view.trials)
 
 
 def _wish(space: SearchSpace, values: Mapping[str, Any]) -> Configuration:

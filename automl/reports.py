@@ -5,10 +5,11 @@ from typing import TypeGuard
 
 from automl.objective import is_finite
 from automl.worker import Failure
+from studies.json_text import from_json, strict_json
 from studies.trial import CheckpointRecord, Lease
 from trainers.reporting import Report, TrialResult
 
-__all__ = ["facts_about", "ledger_row", "numbers_in", "problem_with_report", "problem_with_result"]
+__all__ = ["facts_about", "ledger_row", "numbers_in", "plain", "problem_with_report", "problem_with_result"]
 
 
 def problem_with_report(report: Report, metric: str) -> Failure | None:
@@ -25,7 +26,7 @@ def problem_with_report(report: Report, metric: str) -> Failure | None:
 
 
 def problem_with_result(result: object, reported: int) -> Failure | None:
-    """Why the end of a training cannot be taken: it is no result, or it completed without a report.
+    """Why the end of a training cannot be taken: it is no result, has unfit facts, or completed without a report.
 
     Args:
         result: what the trainer returned.
@@ -35,6 +36,10 @@ def problem_with_result(result: object, reported: int) -> Failure | None:
         return _user_error(f"the trainer returned {result!r}, not a TrialResult")
     if result.outcome == "completed" and reported == 0:
         return _user_error("the training ended without a report")
+    try:
+        strict_json(dict(result.facts))
+    except (TypeError, ValueError) as error:
+        return _user_error(f"the facts of the result are not plain JSON: {error}")
     return None
 
 
@@ -62,7 +67,13 @@ def facts_about(result: TrialResult | None, failure: Failure | None) -> dict[str
             "failed_rank": failure.rank,
             "failed_host": failure.host,
         }
-    return {} if result is None else dict(result.facts)
+    return {} if result is None else plain(dict(result.facts))
+
+
+def plain(facts: Mapping[str, object]) -> dict[str, object]:
+    """Facts as they are stored: NaN and infinities, which JSON lacks, are text."""
+    stored: dict[str, object] = from_json(strict_json(dict(facts)))
+    return stored
 
 
 def _is_number(value: object) -> TypeGuard[int | float]:

@@ -10,7 +10,7 @@ from automl.artifacts import Artifacts
 from automl.events import EpochReported, Event, NewBest, TrialEnded, TrialRefused, TrialStarted
 from automl.executors.base import Executor, Failed, Finished, Job, Reported
 from automl.interrupt import Interrupt
-from automl.outbox import KeptResult, Outbox
+from automl.outbox import KeptReport, KeptResult, Outbox
 from automl.reports import facts_about, ledger_row, numbers_in, problem_with_report, problem_with_result
 from automl.scheduler import Done, Refuse, RejectQueued, Resume, Scheduler, Start, StartQueued, Wait
 from automl.spec import SearchSpec
@@ -294,22 +294,30 @@ class SearchLoop:
             self._executor.cancel(running.job)
             self._fail(running, problem)
             return
-        value = float(report.metrics[self._spec.metric])
-        view = self._study.report(
-            running.lease,
+        kept = KeptReport(
             epoch=report.epoch,
-            value=value,
+            value=float(report.metrics[self._spec.metric]),
             metrics=numbers_in(report.metrics),
             checkpoint=ledger_row(report, running.lease),
         )
+        view = self._store_report(running, kept)
         self._stop_for(self._reason_to_stop(view))
         trial = view.trials[running.lease.number]
-        self._observe(EpochReported(number=trial.number, epoch=report.epoch, value=value))
+        self._observe(EpochReported(number=trial.number, epoch=kept.epoch, value=kept.value))
         decision = self._scheduler.decide(trial, view.trials)
         if decision is Decision.CONTINUE and self._stop is not None:
             decision = Decision.PAUSE
         self._executor.decide(running.job, decision)
         self._ledger.trim(trial)
+
+    def _store_report(self, running: _Running, report: KeptReport) -> View:
+        """Store what an epoch has brought; what the database cannot take is kept, and the trial rests after it."""
+        try:
+            return report.store(self._study, running.lease)
+        except StorageError as error:
+            self._executor.cancel(running.job)
+            place = self._keep(running, TrialState.PAUSED, report=report)
+            raise type(error)(f"{error}; {place}") from error
 
     def _finish(self, running: _Running, outcome: object) -> None:
         trial = self._study.trials()[running.lease.number]
@@ -400,9 +408,12 @@ class SearchLoop:
         value: float | None = None,
         cause: str | None = None,
         attributes: Mapping[str, object] | None = None,
+        report: KeptReport | None = None,
     ) -> str:
         """Keep what the database could not take on this machine; where it lies, in words."""
-        result = KeptResult(lease=running.lease, state=state, value=value, cause=cause, attributes=attributes or {})
+        result = KeptResult(
+            lease=running.lease, state=state, value=value, cause=cause, attributes=attributes or {}, report=report
+        )
         number = running.lease.number
         try:
             path = self._outbox.keep(result)

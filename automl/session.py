@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from automl import warm_start
+from automl.artifact_mark import check_mark, is_marked, set_mark
 from automl.artifacts import Artifacts, artifacts_root
 from automl.continuation import (
     changed_limits,
@@ -89,7 +90,9 @@ def run(spec: SearchSpec, explicit: Mapping[str, object], observer: Observer) ->
     if study is not None:
         spec = continued(stored_fields(study), spec, explicit)
         check_space(study, spec.search_space)
+        check_mark(_artifacts(spec, study), study)  # before anything of it is removed or replaced
         _deliver_kept_results(spec, study)
+        study.set_limits(limits_of(spec), changed_limits(study, explicit))
         if (reason := _why_nothing_is_left(study, spec)) is not None:
             return _outcome(spec, study, Ending(reason=reason, has_failed=False), None)
     results = _results_to_learn_from(spec, explicit, study)
@@ -99,7 +102,7 @@ def run(spec: SearchSpec, explicit: Mapping[str, object], observer: Observer) ->
     with Interrupt(storage.hurry) as interrupt, make_executor(spec, data) as executor:
         interrupt.take_over()
         study = _opened(storage, spec, explicit, spec.trainer.fingerprint(data))
-        with _cut_off_in_words(study):
+        with _cut_off_in_words(study, interrupt):
             history = keep_space(study, spec.search_space)
             if results is not None:
                 added = warm_start.add(study, results, once=True)
@@ -141,13 +144,14 @@ def _results_to_learn_from(spec: SearchSpec, explicit: Mapping[str, object], stu
 
 
 @contextmanager
-def _cut_off_in_words(study: Study) -> Iterator[None]:
-    """Let a database that stays away end the search as failed, and not as a mistake in the command."""
+def _cut_off_in_words(study: Study, interrupt: Interrupt | None = None) -> Iterator[None]:
+    """Let a database that stays away end the search as failed or interrupted, not as a mistake in the command."""
     try:
         yield
     except StorageError as error:
         raise SearchCutOffError(
-            f"{error}\nthe study keeps what it has stored; go on with: automl resume {study.name}"
+            f"{error}\nthe study keeps what it has stored; go on with: automl resume {study.name}",
+            exit_code=1 if interrupt is None or interrupt.signal is None else interrupt.exit_code,
         ) from error
 
 
@@ -247,11 +251,15 @@ def _opened(storage: Storage, spec: SearchSpec, explicit: Mapping[str, object], 
     """The study, ready to be written to, with its artifacts at hand.
 
     Raises:
-        InvalidSpecError: the data are not the study's, or its artifacts cannot be written or lie elsewhere.
+        InvalidSpecError: the data are not the study's, or its artifacts cannot be written or lie elsewhere, or another
+            study's are in their place.
     """
     artifacts = Artifacts(root=artifacts_root(spec.artifacts, storage.url, spec.study), study=spec.study)
     artifacts.check_store()
     known = _existing(storage, spec.study)
+    if known is None and is_marked(artifacts):
+        known = _existing(storage, spec.study)  # another process may have made both meanwhile
+    check_mark(artifacts, known)
     missing = [] if known is None else CheckpointLedger(known, artifacts.root).missing_folders()
     if missing:
         raise InvalidSpecError(
@@ -266,6 +274,7 @@ def _opened(storage: Storage, spec: SearchSpec, explicit: Mapping[str, object], 
         spec.study, direction=spec.objective_direction, specification=stored_form(spec), limits=limits_of(spec)
     )
     check_same_data(study, fingerprint)
+    set_mark(artifacts, study)
     for warning in sharing_warnings(study, storage.file) if storage.file is not None else ():
         _log.warning("%s", warning)
     if known is not None:

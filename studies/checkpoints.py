@@ -44,8 +44,10 @@ def removable(
 ) -> tuple[CheckpointRecord, ...]:
     """Choose the checkpoints of one trial whose files may go.
 
-    A trial that may go on keeps its last and its best checkpoint. The last one is the newest attempt's, also when an
-    older attempt came further: its files were missing or damaged, or the newest attempt would have gone on from them.
+    A trial that may go on keeps its last and its best checkpoint, and the one before the last: should the last file be
+    damaged, it loses one epoch. The last one is the newest attempt's, also when an older attempt came further: its
+    files were missing or damaged, or the newest attempt would have gone on from them. For the same reason the one
+    before the last is of an earlier epoch, whichever attempt wrote it.
     Until the present attempt has written its first checkpoint everything stays, because the file that it went on from
     is not known here. An ended trial keeps its best checkpoint, and only while it is among the study's best trials; a
     trial that was pruned, failed or beaten keeps none.
@@ -66,7 +68,7 @@ def removable(
     if state.is_ended:
         kept = best if is_among_best else []
     elif last and last[0].attempt == attempt:
-        kept = last + best
+        kept = [record for record in ordered if record.epoch < last[0].epoch][-1:] + last + best
     else:
         kept = ordered
     return tuple(record for record in records if record not in kept)

@@ -10,7 +10,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 
 from studies.database_url import DatabaseAddress, DatabaseKind
 from studies.errors import StorageError
-from studies.sqlite_file import forget_still_pictures, open_sqlite_file
+from studies.sqlite_file import WatchedFile, forget_still_pictures, open_sqlite_file
 from studies.transactions import ping_rested_connections
 
 __all__ = ["SharedEngine", "optuna_arguments"]
@@ -33,6 +33,8 @@ _EXTRAS: dict[DatabaseKind, str] = {"postgresql": "postgres", "mysql": "mysql"}
 class SharedEngine:
     """The engine of an address; objects of one process with one address have it in common.
 
+    A SQLite file that was removed or replaced meanwhile gets an engine of its own; the old one's users are told.
+
     Args:
         address: the database.
 
@@ -41,20 +43,23 @@ class SharedEngine:
     """
 
     def __init__(self, address: DatabaseAddress) -> None:
-        self._key = address.url.render_as_string(hide_password=False)
+        key = address.url.render_as_string(hide_password=False)
         with _LOCK:
-            if self._key not in _ENGINES:
-                _ENGINES[self._key] = _Counted(_new_engine(address))
-            _ENGINES[self._key].users += 1
-            self.engine = _ENGINES[self._key].engine
+            known = next((one for one in _ENGINES if one.key == key and not one.is_gone), None)
+            if known is None:
+                known = _Counted(key, address)
+                _ENGINES.append(known)
+            known.users += 1
+            self._counted = known
+            self.engine = known.engine
 
     def release(self) -> None:
         """Give it back; the last user closes its connections. Once for each object."""
         with _LOCK:
-            counted = _ENGINES[self._key]
-            counted.users -= 1
-            if counted.users == 0:
-                _ENGINES.pop(self._key).engine.dispose()
+            self._counted.users -= 1
+            if self._counted.users == 0:
+                _ENGINES.remove(self._counted)
+                self.engine.dispose()
 
 
 def optuna_arguments(address: DatabaseAddress) -> dict[str, Any]:
@@ -63,12 +68,18 @@ def optuna_arguments(address: DatabaseAddress) -> dict[str, Any]:
 
 
 class _Counted:
-    def __init__(self, engine: Engine) -> None:
-        self.engine = engine
+    def __init__(self, key: str, address: DatabaseAddress) -> None:
+        self.key = key
+        self._file = None if address.file is None else WatchedFile(address.file)
+        self.engine = _new_engine(address, self._file)
         self.users = 0
 
+    @property
+    def is_gone(self) -> bool:
+        return self._file is not None and self._file.is_gone
 
-_ENGINES: dict[str, _Counted] = {}
+
+_ENGINES: list[_Counted] = []
 _LOCK = threading.RLock()
 _PARENTS: list[object] = []
 
@@ -76,7 +87,7 @@ _PARENTS: list[object] = []
 def _leave_connections_to_parent() -> None:
     # A forked child must neither use nor close the connections that its parent goes on using; what is thrown away
     # would be closed, so that it is kept.
-    for counted in _ENGINES.values():
+    for counted in _ENGINES:
         _PARENTS.append(counted.engine.pool)
         counted.engine.dispose(close=False)
 
@@ -84,8 +95,10 @@ def _leave_connections_to_parent() -> None:
 os.register_at_fork(after_in_child=_leave_connections_to_parent)
 
 
-def _new_engine(address: DatabaseAddress) -> Engine:
-    arguments = _connecting(address)
+def _new_engine(address: DatabaseAddress, file: WatchedFile | None) -> Engine:
+    arguments: dict[str, Any] = (
+        _connecting(address) if file is None else {"creator": partial(file.open, _BUSY_TIMEOUT_S)}
+    )
     if address.kind == "postgresql":
         arguments["isolation_level"] = (
             "AUTOCOMMIT"  # a statement is a transaction, unless `Transactions` says otherwise
@@ -102,8 +115,9 @@ def _new_engine(address: DatabaseAddress) -> Engine:
             f"{address.shown}: the driver cannot be imported ({str(error).splitlines()[0]}); run: pip install"
             f" 'automl[{_EXTRAS[address.kind]}]'"
         ) from error
-    if address.file is not None:
+    if file is not None:
         event.listen(engine, "connect", _prepare_sqlite)
+        event.listen(engine, "checkout", file.check)
         forget_still_pictures(engine)
     else:
         ping_rested_connections(engine)

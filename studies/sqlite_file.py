@@ -1,5 +1,7 @@
 """How a SQLite file is opened: to read and write it, or, where this process may not write, only to read it.
 
+The system lets a process go on with a file that was removed, and loses all that is written to it; that is noticed here.
+
 A reader without the right to write must leave nothing beside the file: a log or an index that belongs to him would lock
 out the owner of the database.
 """
@@ -14,7 +16,9 @@ from urllib.parse import quote
 from sqlalchemy import Engine, event
 from sqlalchemy.pool import ConnectionPoolEntry
 
-__all__ = ["copy_beside", "forget_still_pictures", "open_sqlite_file"]
+from studies.errors import StorageError
+
+__all__ = ["WatchedFile", "copy_beside", "forget_still_pictures", "open_sqlite_file"]
 
 _COPY_PATIENCE_S = 30.0
 _EFFECTIVE = os.access in os.supports_effective_ids
@@ -22,6 +26,51 @@ _EFFECTIVE = os.access in os.supports_effective_ids
 
 class _StillPicture(sqlite3.Connection):
     """A connection that takes the file for one that nobody changes."""
+
+
+class WatchedFile:
+    """A SQLite file that stays the same one from its first connection on.
+
+    Args:
+        file: absolute path.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._identity: tuple[int, int] | None = None
+        self._was_gone = False
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the file that was opened first was removed, or another one lies in its place; that stays so."""
+        # The system may give the number of a removed file to a new one as soon as no connection holds the old one.
+        if self._identity is not None and _identity(self._file) != self._identity:
+            self._was_gone = True
+        return self._was_gone
+
+    def open(self, busy_timeout_s: float) -> sqlite3.Connection:
+        """Connect as `open_sqlite_file` does; no other file is opened, or made, in place of the first one.
+
+        Raises:
+            StorageError: the file is gone.
+        """
+        self.check()
+        connection = open_sqlite_file(self._file, busy_timeout_s)
+        if self._identity is None:
+            self._identity = _identity(self._file)
+        return connection
+
+    def check(self, *_event: object) -> None:
+        """Look whether the file is still there; costs a microsecond. Also a listener for a pool's events.
+
+        Raises:
+            StorageError: the file is gone.
+        """
+        if self.is_gone:
+            raise StorageError(
+                f"the file {self._file} was removed or replaced while it was in use, and what is written now would be "
+                "lost; restore it, or start anew"
+            )
 
 
 def open_sqlite_file(file: Path, busy_timeout_s: float) -> sqlite3.Connection:
@@ -96,6 +145,15 @@ def _options(file: Path) -> tuple[str, type[sqlite3.Connection]]:
     if _size(file.with_name(f"{file.name}-wal")) > 0:
         return "?mode=ro", sqlite3.Connection
     return "?mode=ro&immutable=1", _StillPicture
+
+
+def _identity(file: Path) -> tuple[int, int] | None:
+    """What tells a file from another one of the same name; None when there is none."""
+    try:
+        facts = file.stat()
+    except FileNotFoundError:
+        return None
+    return facts.st_dev, facts.st_ino
 
 
 def _may_write(path: Path) -> bool:

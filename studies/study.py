@@ -78,6 +78,14 @@ class Study:
         return self._row.direction
 
     @property
+    def token(self) -> str | None:
+        """A random word that no other study has, not even a later one of its name; a copied database keeps it.
+
+        None: an older form of the tables or plain Optuna made the study.
+        """
+        return self._row.token
+
+    @property
     def storage_url(self) -> str:
         """The address of its database for people: absolute, without a password."""
         return self._transactions.shown
@@ -136,6 +144,8 @@ class Study:
             limits: the new ones.
             names: which of them to take, so that nobody undoes what another process has changed: fields of `Limits`.
         """
+        if not names:
+            return
 
         def work(connection: Connection) -> None:
             study_rows.ensure_own_row(connection, self.id)

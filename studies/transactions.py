@@ -323,14 +323,15 @@ _ADVICE = {
     "Unknown database": "check the name, or create it with `CREATE DATABASE`",
     "command denied": "ask the owner of the database for the right to create and change tables",
     "no password supplied": "write the password into the address, or into ~/.pgpass",
-    "does not exist": "check the name, or create it with `createdb`",
+    'role "': "check the user",
+    'database "': "check the name, or create it with `createdb`",
     "Connection refused": "check host and port, and that the server runs",
     "resolve": "check the name of the host",
     "service not known": "check the name of the host",
     "not a database": "give another file: this one is not a SQLite database",
     "readonly": "check the permissions of the file and its folder",
     "unable to open": "check the permissions of the file and its folder",
-    "permission denied": "ask the owner of the database for the right to create tables",
+    "permission denied": "ask the owner of the database for the right to create and change tables",
 }
 
 

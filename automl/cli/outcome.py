@@ -1,5 +1,6 @@
 """How a search is shown while it runs, and what is said when it has ended."""
 
+import math
 import os
 import shlex
 import sys
@@ -78,13 +79,14 @@ def _print_next_step(outcome: SearchOutcome, counts: Mapping[TrialState, int]) -
     unfinished = counts.get(TrialState.PAUSED, 0)
     limits = view.standing.limits
     if outcome.exit_code < 128 and limits.timeout_s is not None and is_time_up(view.standing):
-        typer.echo(f"go on with: {command('resume', name, '--timeout', f'{2 * limits.timeout_s:g}')}")
+        longer_s = max(2.0 * limits.timeout_s, math.ceil(view.standing.searched_s + limits.timeout_s))
+        typer.echo(f"go on with: {command('resume', name, '--timeout', f'{longer_s:g}')}")
     elif outcome.exit_code < 128 and winner(view.trials, limits, outcome.spec.objective_direction) is not None:
         typer.echo(f"go on with a better target: {command('resume', name, '--target-value', 'VALUE')}")
     elif outcome.exit_code >= 128 or unfinished:
         typer.echo(f"go on with: {command('resume', name)}")
     elif limits.trials is not None and (wanting := places_wanting(view)):
-        more = command("resume", name, "--trials", str(limits.trials + wanting))
+        more = command("resume", name, "--trials", str(max(limits.trials, view.claimed) + wanting))
         typer.echo(f"no place for {counted(wanting, 'queued trial')}; start with: {more}")
     elif outcome.exit_code == 0 and outcome.reason.startswith(("all ", "nothing left")):
         typer.echo(f"more: {command('resume', name, '--trials', str(2 * (limits.trials or outcome.spec.trials)))}")

@@ -22,6 +22,7 @@ def report(
     ] = None,
 ) -> int:
     """Write one self-contained HTML page with what the study has found."""
+    from automl.artifact_mark import check_mark
     from automl.artifacts import Artifacts, artifacts_root
     from automl.errors import InvalidSpecError
     from automl.lookup import find_study
@@ -29,7 +30,10 @@ def report(
 
     found = find_study(study, storage)
     root = artifacts_root(artifacts, found.study.storage_url, study)
-    page = str(output or Artifacts(root=root, study=study).report)
+    place = Artifacts(root=root, study=study)
+    if output is None:
+        check_mark(place, found.study)
+    page = str(output or place.report)
     try:
         page = write_report_page(found.study, page)
     except OSError as error:

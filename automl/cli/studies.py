@@ -28,7 +28,7 @@ def status(
         print_standing(find_study(study, storage).study, as_json=as_json)
         return 0
     with Storage(storage or default_storage()) as opened:
-        summaries = opened.studies()
+        summaries, url = opened.studies(), opened.url
     if as_json:
         print_json(
             [
@@ -53,6 +53,9 @@ def status(
         )
         for summary in summaries
     ]
+    if not rows:
+        typer.echo(f"no study in {url} yet")
+        return 0
     for line in table(("study", "best", "trials", "last activity"), rows):
         typer.echo(line)
     return 0

@@ -120,7 +120,7 @@ def test_search_keeps_its_files_in_a_store_and_goes_on_from_there(
     assert second.report == first.report
     assert second.best is not None
     kept = f"toy/trial-{second.best.number:05d}/attempt-{second.best.attempt}/epoch-0004.json"
-    assert names_in(store_url) == ["toy/report.html", kept]
+    assert names_in(store_url) == ["toy/report.html", "toy/study.json", kept]
     assert not (tmp_path / "artifacts").exists()
     assert store_url not in json.dumps(second.study.specification)
 

@@ -3,9 +3,13 @@
 import hashlib
 import json
 import math
+import os
 import shutil
+import signal
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import optuna
 import pytest
@@ -13,7 +17,7 @@ import pytest
 from automl import api
 from automl.artifacts import Artifacts
 from automl.errors import InvalidSpecError
-from automl.events import EpochReported, TrialStarted
+from automl.events import EpochReported, Event, TrialStarted
 from search_spaces.configuration import Configuration, JsonScalar
 from studies.checkpoints import CheckpointLedger
 from studies.errors import CheckpointStoreError
@@ -24,7 +28,9 @@ from studies.trial import CheckpointRecord, TrialState
 from tests.automl.conftest import Recorder, Search
 from tests.helpers.moody_toy import SPACE as MOODY
 from tests.helpers.toy import SPACE, ToyTrainer, loss_after
+from trainers.config import TrainTask
 from trainers.data.spec import DataSpec
+from trainers.reporting import TrialResult
 
 
 def enqueue(study: Study, *configurations: Mapping[str, JsonScalar]) -> None:
@@ -71,9 +77,9 @@ def test_search_only_the_best_trials_best_checkpoint_is_left(toy_search: Search,
 
 def test_search_resumed_equals_unbroken(toy_search: Search, tmp_path: Path) -> None:
     unbroken = toy_search(trials=12, sampler="evolution", pruner="median")
-    other = f"sqlite:///{tmp_path}/other.db"
-    toy_search(trials=5, sampler="evolution", pruner="median", storage=other)
-    resumed = api.resume("toy", storage=other, trials=12)
+    other, files = f"sqlite:///{tmp_path}/other.db", str(tmp_path / "other files")
+    toy_search(trials=5, sampler="evolution", pruner="median", storage=other, artifacts=files)
+    resumed = api.resume("toy", storage=other, trials=12, artifacts=files)
 
     def history(study: Study) -> list[tuple[object, ...]]:
         return [(t.number, Configuration(t.configuration), t.state, t.value, dict(t.reports)) for t in study.trials()]
@@ -83,7 +89,7 @@ def test_search_resumed_equals_unbroken(toy_search: Search, tmp_path: Path) -> N
 
 def test_search_same_seed_same_trials_and_another_seed_others(toy_search: Search, tmp_path: Path) -> None:
     def xs(name: str, seed: int) -> list[object]:
-        outcome = toy_search(trials=4, seed=seed, storage=f"sqlite:///{tmp_path}/{name}.db")
+        outcome = toy_search(trials=4, seed=seed, storage=f"sqlite:///{tmp_path}/{name}/studies.db")
         return [trial.configuration["x"] for trial in outcome.study.trials()]
 
     assert xs("a", 3) == xs("b", 3) != xs("c", 4)
@@ -241,6 +247,32 @@ def test_search_damaged_checkpoint_gives_way_to_an_older_one(toy_search: Search,
     assert left == ["epoch-0004.json"]
 
 
+class InterruptsAtThree(Recorder):
+    """Sends Ctrl-C when the third epoch is known; the trial is paused after the fourth."""
+
+    def notify(self, event: Event) -> None:
+        super().notify(event)
+        if isinstance(event, EpochReported) and event.epoch == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.0])
+def test_search_newest_checkpoint_cut_short_costs_one_epoch(toy_search: Search, tmp_path: Path, share: float) -> None:
+    first, second = InterruptsAtThree(), Recorder()
+    (paused,) = toy_search(trials=1, epochs=6, observer=first).study.trials()
+    assert (paused.state, paused.last_epoch) == (TrialState.PAUSED, 4)
+    older, newest = sorted((tmp_path / "artifacts").rglob("epoch-*"))
+    assert [older.name, newest.name] == ["epoch-0003.json", "epoch-0004.json"]
+    newest.write_bytes(newest.read_bytes()[: int(share * newest.stat().st_size)])
+    (trial,) = toy_search(trials=1, epochs=6, observer=second).study.trials()
+    assert second.events[0] == TrialStarted(number=0, attempt=2, epoch=3, epochs=6)
+    assert [event.epoch for event in second.events if isinstance(event, EpochReported)] == [4, 5, 6]
+    assert trial.state is TrialState.COMPLETE
+    x = float(str(trial.configuration["x"]))
+    assert list(trial.reports.items()) == [(epoch, loss_after(epoch, x)) for epoch in range(1, 7)]
+    assert [path.name for path in (tmp_path / "artifacts").rglob("epoch-*")] == ["epoch-0006.json"]
+
+
 def test_search_other_artifacts_folder_is_refused_and_the_checkpoints_stay_known(
     toy_search: Search, storage: str, tmp_path: Path
 ) -> None:
@@ -345,3 +377,31 @@ def test_search_changes_only_the_limits_that_are_said(toy_search: Search, storag
     study.set_limits(Limits(trials=3), ["trials"])
     assert len(api.resume("toy", storage=storage, timeout=60).study.trials()) == 3
     assert study.limits == Limits(trials=3, timeout_s=60.0)
+
+
+def test_search_facts_that_are_no_json_fail_their_trial_alone(
+    toy_search: Search, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fit = ToyTrainer.fit
+
+    def strange_fit(trainer: ToyTrainer, task: TrainTask, *others: Any) -> TrialResult:
+        result = fit(trainer, task, *others)
+        number = int(task.checkpoint_dir.split("trial-")[1][:5])
+        facts: Any = {"x": math.nan} if number == 0 else {"x": object()} if number == 1 else {}
+        return replace(result, facts=facts)
+
+    monkeypatch.setattr(ToyTrainer, "fit", strange_fit)
+    monkeypatch.setattr(ToyTrainer, "evaluate", lambda *ignored: {"loss": math.nan})
+    outcome = toy_search(trials=3)
+    trials = outcome.study.trials()
+    assert [trial.state for trial in trials] == [TrialState.COMPLETE, TrialState.FAILED, TrialState.COMPLETE]
+    assert (trials[0].attributes["x"], trials[1].cause) == ("nan", "user_error")
+    assert outcome.exit_code == 0
+    assert outcome.test is not None
+    assert math.isnan(outcome.test["loss"])
+
+
+def test_search_limit_is_stored_also_when_nothing_is_left(toy_search: Search) -> None:
+    study = toy_search(trials=4).study
+    assert "nothing left to do" in toy_search(trials=2).reason
+    assert study.limits.trials == 2

@@ -37,6 +37,9 @@ from tests.helpers.full_disk import SmallDisk, small_disk
 from tests.helpers.postgres import free_port, stoppable_postgres
 from tests.helpers.searches import ForkedSearch
 from tests.helpers.toy import loss_after
+from trainers.config import TrainTask
+from trainers.distributed import Ranks
+from trainers.reporting import Reporter
 
 __all__ = ["small_disk"]
 
@@ -487,7 +490,7 @@ def test_search_that_is_interrupted_while_the_server_rests_ends_soon_and_loses_n
             until(lambda: "trying again" in search.err, 10.0, "a word about the server")
             search.send(signal.SIGTERM)
             ended = search.ended(timeout_s=10.0)
-        assert ended.code == 1, ended
+        assert ended.code == 143, ended
         assert "what became of trial 0 lies in" in ended.err
         server.start()
         with place.search(trials=2, epochs=400) as search:
@@ -512,19 +515,44 @@ def kept_files(folder: Path) -> list[Path]:
     return sorted((folder / "state" / "automl" / "outbox").glob("*/*"))
 
 
+def lock_at_first(name: str, place: Place, monkeypatch: pytest.MonkeyPatch) -> ExitStack:
+    """Somebody takes the database at the first call of a method of the study; closing it gives it back."""
+    stack, method = ExitStack(), getattr(Study, name)
+
+    def locked(*arguments: Any, **fields: Any) -> Any:
+        monkeypatch.setattr(Study, name, method)
+        stack.enter_context(foreign_lock(place.folder / "studies.db"))
+        return method(*arguments, **fields)
+
+    monkeypatch.setattr(Study, name, locked)
+    return stack
+
+
 @pytest.fixture
 def lock_at_first_end(place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[ExitStack]:
-    """Somebody takes the database exactly when the result of a trial is to be stored; closing it gives it back."""
-    stack, tell = ExitStack(), Study.tell
-
-    def locked(*arguments: Any, **fields: Any) -> None:
-        monkeypatch.setattr(Study, "tell", tell)
-        stack.enter_context(foreign_lock(place.folder / "studies.db"))
-        tell(*arguments, **fields)
-
-    monkeypatch.setattr(Study, "tell", locked)
-    with stack:
+    """The database is taken exactly when the result of a trial is to be stored."""
+    with lock_at_first("tell", place, monkeypatch) as stack:
         yield stack
+
+
+@pytest.fixture
+def lock_at_first_report(place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[ExitStack]:
+    """The database is taken exactly when the first epoch of a trial is to be stored."""
+    with lock_at_first("report", place, monkeypatch) as stack:
+        yield stack
+
+
+@pytest.fixture
+def trained_epochs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, int]]:
+    """The x of the trial and the number of every epoch that a toy of this process trains."""
+    epochs, train = list[tuple[float, int]](), toy.ToyTrainer._train
+
+    def noted(trainer: toy.ToyTrainer, task: TrainTask, ranks: Ranks, reporter: Reporter, epoch: int) -> Any:
+        epochs.append((float(str(task.configuration["x"])), epoch))
+        return train(trainer, task, ranks, reporter, epoch)
+
+    monkeypatch.setattr(toy.ToyTrainer, "_train", noted)
+    return epochs
 
 
 @pytest.mark.usefixtures("impatient")
@@ -570,6 +598,66 @@ def test_kept_result_of_a_trial_that_went_on_elsewhere_is_refused(
     assert "trial=0 the result kept in" in caplog.text
     assert "is not needed: the trial is complete" in caplog.text
     assert kept_files(place.folder) == []
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("epochs", [1, 3])
+def test_epoch_that_cannot_be_stored_is_stored_by_the_next_run_and_not_trained_again(
+    place: Place,
+    toy_search: Search,
+    lock_at_first_report: ExitStack,
+    trained_epochs: list[tuple[float, int]],
+    caplog: pytest.LogCaptureFixture,
+    epochs: int,
+) -> None:
+    with pytest.raises(SearchCutOffError, match="stayed busy") as raised:
+        toy_search(trials=1, epochs=epochs)
+    (file,) = kept_files(place.folder)
+    assert f"what became of trial 0 lies in {file}" in str(raised.value)
+    assert [dict(trial.reports) for trial in place.trials("toy")] == [{}]
+    lock_at_first_report.close()
+    outcome = toy_search(trials=1, epochs=epochs)
+    assert outcome.exit_code == 0
+    (trial,) = outcome.study.trials()
+    check_whole(trial, epochs=epochs)
+    assert trial.value == min(trial.reports.values())
+    assert set(outcome.study.reports(trial)[1]) == {"loss", "accuracy"}
+    assert attempts_of_epochs(place, trial) == [(1, 1), *((epoch, 2) for epoch in range(2, epochs + 1))]
+    assert trained_epochs == [(trial.configuration["x"], epoch) for epoch in range(1, epochs + 1)]
+    assert f"trial=0 paused after epoch 1, as it was kept in {file}" in caplog.text
+    assert kept_files(place.folder) == []
+
+
+@pytest.mark.usefixtures("impatient")
+def test_kept_epoch_of_a_trial_that_went_on_elsewhere_is_refused(
+    place: Place, toy_search: Search, lock_at_first_report: ExitStack, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(SearchCutOffError):
+        toy_search(trials=1)
+    lock_at_first_report.close()
+    study = place.study("toy")
+    (trial,) = study.trials()
+    with Storage(place.storage) as storage, storage.engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE automl_trials SET expires_at = 0")
+    lease = study.claim(trial.id, owner="other-machine")
+    study.report(lease, 1, 0.75)
+    study.tell(lease, TrialState.COMPLETE, value=0.75)
+    outcome = toy_search(trials=2)
+    assert dict(outcome.study.trials()[0].reports) == {1: 0.75}
+    assert "trial=0 the result kept in" in caplog.text
+    assert "is not needed: the trial is complete" in caplog.text
+    assert kept_files(place.folder) == []
+
+
+def test_database_file_that_is_removed_ends_the_search(place: Place, toy_search: Search) -> None:
+    file = place.folder / "studies.db"
+    with pytest.raises(SearchCutOffError, match="was removed or replaced while it was in use") as raised:
+        toy_search(trials=3, observer=Saboteur(TrialEnded, file.unlink))
+    assert raised.value.exit_code == 1
+    assert not file.exists(), "nothing is made in its place"
+    outcome = toy_search(trials=3, study="anew")
+    assert outcome.exit_code == 0
+    assert [trial.state for trial in place.trials("anew")] == [TrialState.COMPLETE] * 3
 
 
 @pytest.mark.usefixtures("impatient")

@@ -64,7 +64,7 @@ def test_trim_removes_what_is_not_needed_from_a_store(study: Study, store_url: s
     for epoch, value in ((1, 0.1), (2, 0.9), (3, 0.3), (4, 0.4)):
         report(study, store_url, lease, epoch, value)
         ledger.trim(study.trials()[0])
-    assert names_in(store_url) == ["study/0/2.pt", "study/0/4.pt"]
+    assert names_in(store_url) == ["study/0/2.pt", "study/0/3.pt", "study/0/4.pt"]
     study.tell(lease, TrialState.COMPLETE, value=0.9)
     ledger.trim(study.trials()[0])
     assert names_in(store_url) == ["study/0/2.pt"]
@@ -87,18 +87,18 @@ def test_store_that_cannot_be_reached_stops_a_resumption_and_loses_nothing(
 ) -> None:
     # Were it taken for a missing file, the trial would start anew and its checkpoints would be given up.
     lease, ledger = begin(study), CheckpointLedger(study, "refusing://away")
-    for epoch in (1, 2, 3):
+    for epoch in (1, 2, 3, 4):
         report(study, "memory://away", lease, epoch, 0.5)
-    with pytest.raises(CheckpointStoreError, match=r"cannot read refusing://away/study/0/3\.pt: PermissionError"):
+    with pytest.raises(CheckpointStoreError, match=r"cannot read refusing://away/study/0/4\.pt: PermissionError"):
         ledger.latest(lease)
     with pytest.raises(CheckpointStoreError, match="cannot look for refusing://away/study"):
         ledger.missing_folders()
     with caplog.at_level(logging.WARNING):
         ledger.trim(study.trials()[0])
     assert "no longer needed stays: cannot remove refusing://away/study/0/2.pt" in caplog.text
-    assert len(study.checkpoints(lease)) == 3
+    assert len(study.checkpoints(lease)) == 4
     CheckpointLedger(study, "memory://away").trim(study.trials()[0])
-    assert [record.epoch for record in study.checkpoints(lease)] == [3, 1]
+    assert [record.epoch for record in study.checkpoints(lease)] == [4, 3, 1]
 
 
 def test_folder_with_colons_in_its_name_is_a_folder(study: Study, tmp_path: Path) -> None:

@@ -50,9 +50,10 @@ def records(*epochs: int, attempt: int = 1) -> tuple[CheckpointRecord, ...]:
 
 
 CASES = [
-    pytest.param(TrialState.RUNNING, 2, False, {1, 3}, id="running keeps last and best"),
-    pytest.param(TrialState.PAUSED, 4, False, {1, 2, 3}, id="paused keeps last, which is best"),
-    pytest.param(TrialState.RUNNING, None, False, {1, 2, 3}, id="without a report the last is best"),
+    pytest.param(TrialState.RUNNING, 1, False, {2}, id="running keeps the last two and best"),
+    pytest.param(TrialState.RUNNING, 3, False, {1, 2}, id="the one before the last may be best"),
+    pytest.param(TrialState.PAUSED, 4, False, {1, 2}, id="paused keeps the last two, of which the last is best"),
+    pytest.param(TrialState.RUNNING, None, False, {1, 2}, id="without a report the last is best"),
     pytest.param(TrialState.COMPLETE, 2, True, {1, 3, 4}, id="winner keeps best"),
     pytest.param(TrialState.COMPLETE, 9, True, {1, 2, 3}, id="winner without its best keeps last"),
     pytest.param(TrialState.COMPLETE, 2, False, {1, 2, 3, 4}, id="beaten keeps none"),
@@ -73,10 +74,10 @@ def test_removable_keeps_the_later_attempt_of_one_epoch() -> None:
     assert chosen == records(1, 2, 3)
 
 
-def test_removable_takes_the_newest_attempts_checkpoint_for_the_last_one() -> None:
-    older, newer = records(4, 7, 8), records(5, attempt=2)
-    chosen = removable(older + newer, attempt=2, state=TrialState.RUNNING, best_epoch=4, is_among_best=False)
-    assert chosen == records(7, 8)
+def test_removable_takes_the_newest_attempts_checkpoint_for_the_last_one_and_spares_what_it_went_on_from() -> None:
+    older, newer = records(3, 4, 7, 8), records(5, attempt=2)
+    chosen = removable(older + newer, attempt=2, state=TrialState.RUNNING, best_epoch=5, is_among_best=False)
+    assert chosen == records(3, 7, 8)
 
 
 def test_removable_is_nothing_until_the_present_attempt_has_a_checkpoint() -> None:
@@ -91,19 +92,22 @@ def test_removable_is_nothing_until_the_present_attempt_has_a_checkpoint() -> No
     best=st.none() | st.integers(1, 9),
     is_among_best=st.booleans(),
 )
-def test_trial_that_may_go_on_never_loses_its_last_checkpoint(
+def test_trial_that_may_go_on_never_loses_its_last_checkpoint_nor_the_one_before(
     attempt: int, epochs: list[tuple[int, int]], state: TrialState, best: int | None, is_among_best: bool
 ) -> None:
     given_records = [records(epoch, attempt=attempt)[0] for epoch, attempt in epochs]
     chosen = removable(given_records, attempt=attempt, state=state, best_epoch=best, is_among_best=is_among_best)
     kept = [record for record in given_records if record not in chosen]
     newest = max(given_records, key=lambda record: (record.attempt, record.epoch), default=None)
-    if state.is_ended or (newest is not None and newest.attempt == attempt):
-        assert len(kept) <= 2
-    else:
+    if state.is_ended:
+        assert len(kept) <= 1
+    elif newest is None or newest.attempt != attempt:
         assert kept == given_records
-    if newest is not None and not state.is_ended:
+    else:
+        assert len(kept) <= 3
         assert newest in kept
+        earlier = [record for record in given_records if record.epoch < newest.epoch]
+        assert not earlier or max(earlier, key=lambda record: (record.attempt, record.epoch)) in kept
 
 
 def test_latest_is_the_newest_whole_file(study: Study, root: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -179,8 +183,10 @@ def test_trim_keeps_what_a_new_attempt_goes_on_from_when_later_files_are_lost(st
     assert ledger.latest(new) == source
     again = report(study, root, new, 4, 0.1)
     ledger.trim(study.trials()[0])
-    assert {path for path in root.rglob("*.pt")} == {files[1], again}
-    assert [(record.attempt, record.epoch) for record in study.checkpoints(new)] == [(2, 4), (1, 1)]
+    assert {path for path in root.rglob("*.pt")} == {files[1], files[3], again}
+    assert [(record.attempt, record.epoch) for record in study.checkpoints(new)] == [(2, 4), (1, 3), (1, 1)]
+    again.write_bytes(b"damaged")
+    assert ledger.latest(new) == source
 
 
 def test_trim_keeps_the_files_of_a_trial_that_started_anew(study: Study, root: Path) -> None:
@@ -235,13 +241,13 @@ def test_files_may_move_with_their_root(study: Study, root: Path, tmp_path: Path
     assert CheckpointLedger(study, tmp_path / "elsewhere").latest(lease) is not None
 
 
-def test_trim_keeps_last_and_best_while_the_trial_runs(study: Study, root: Path) -> None:
+def test_trim_keeps_the_last_two_and_best_while_the_trial_runs(study: Study, root: Path) -> None:
     lease, ledger = begin(study), CheckpointLedger(study, root)
-    for epoch, value in ((1, 0.1), (2, 0.9), (3, 0.3), (4, 0.4)):
+    for epoch, value in ((1, 0.1), (2, 0.9), (3, 0.3), (4, 0.4), (5, 0.2)):
         report(study, root, lease, epoch, value)
         ledger.trim(study.trials()[0])
-    assert {path.name for path in (root / "0").iterdir()} == {"1-2.pt", "1-4.pt"}
-    assert [record.epoch for record in study.checkpoints(lease)] == [4, 2]
+    assert {path.name for path in (root / "0").iterdir()} == {"1-2.pt", "1-4.pt", "1-5.pt"}
+    assert [record.epoch for record in study.checkpoints(lease)] == [5, 4, 2]
 
 
 def test_trim_leaves_the_weights_of_the_winner_alone(study: Study, root: Path) -> None:

@@ -108,6 +108,54 @@ def _forbid_to_settle(connection: sqlite3.Connection, record: object) -> None:
     connection.set_authorizer(is_allowed)
 
 
+def remove(file: Path) -> None:
+    for one in file.parent.glob(f"{file.name}*"):
+        one.unlink()
+
+
+def replace(file: Path) -> None:
+    copy = shutil.copy(file, file.with_name("copy.db"))
+    remove(file)
+    os.rename(copy, file)
+
+
+@pytest.mark.parametrize("harm", [remove, replace])
+def test_file_that_is_removed_or_replaced_is_noticed_and_the_next_storage_is_as_new(
+    tmp_path: Path, harm: Callable[[Path], None]
+) -> None:
+    file = tmp_path / "studies.db"
+    with Storage(f"sqlite:///{file}") as storage:
+        study = storage.create_study("study", direction="minimize")
+        lease = begin(study)
+        harm(file)
+        there = sorted(tmp_path.iterdir())
+        attempts: tuple[Callable[[], object], ...] = (
+            study.look,
+            lambda: study.renew([lease]),
+            lambda: study.pause(lease),
+            lambda: storage.open_study("study"),
+            study.look,
+        )
+        for attempt in attempts:
+            message = refusal(attempt)
+            assert message.startswith(f"the file {file} was removed or replaced while it was in use")
+        assert sorted(tmp_path.iterdir()) == there
+        with Storage(f"sqlite:///{file}") as anew:
+            assert complete(anew.create_study("other", direction="minimize"), 0.5).number == 0
+        assert "was removed or replaced" in refusal(study.look)
+
+
+def test_file_that_is_moved_away_and_back_is_used_by_the_next_storage(tmp_path: Path) -> None:
+    file = tmp_path / "studies.db"
+    with Storage(f"sqlite:///{file}") as storage:
+        study = storage.create_study("study", direction="minimize")
+        file.rename(tmp_path / "away.db")
+        assert "was removed or replaced" in refusal(study.look)
+        (tmp_path / "away.db").rename(file)
+        with Storage(f"sqlite:///{file}") as anew:
+            assert anew.open_study("study").look().trials == ()
+
+
 def numbers_in_main_file(file: Path) -> list[int]:
     """Read a copy of the main file without its log."""
     copy = shutil.copy(file, file.with_name("main.db"))

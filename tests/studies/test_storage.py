@@ -285,7 +285,11 @@ class TestServer:
 
     def test_missing_database_is_named_with_its_command(self, postgres_server: str) -> None:
         with pytest.raises(StorageError, match=r'"nowhere" does not exist.*createdb'):
-            Storage(postgres_server.replace("/postgres", "/nowhere").replace("postgresql:/nowhere", "postgresql:/"))
+            Storage(f"{postgres_server.rpartition('/')[0]}/nowhere")
+
+    def test_missing_user_is_named(self, postgres_server: str) -> None:
+        with pytest.raises(StorageError, match=r'role "nobody" does not exist.*check the user'):
+            Storage(postgres_server.replace("postgres@", "nobody@"))
 
 
 def _seen(happened: threading.Event) -> bool:
