@@ -36,6 +36,8 @@ def schema_lock(connection: Connection) -> Iterator[None]:
                 )
             try:
                 yield
+                # The number of the newest migration is an ordinary row: whoever looks next must find it committed.
+                connection.exec_driver_sql("COMMIT")
             finally:
                 if not connection.invalidated:  # or the server has given it back already
                     connection.execute(text(f"SELECT RELEASE_LOCK({_MYSQL_NAME})"))
