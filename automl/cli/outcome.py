@@ -79,7 +79,8 @@ def _print_next_step(outcome: SearchOutcome, counts: Mapping[TrialState, int]) -
     unfinished = counts.get(TrialState.PAUSED, 0)
     limits = view.standing.limits
     if outcome.exit_code < 128 and limits.timeout_s is not None and is_time_up(view.standing):
-        longer_s = max(2.0 * limits.timeout_s, math.ceil(view.standing.searched_s + limits.timeout_s))
+        # A slow end may have taken the search far beyond its limit.
+        longer_s = 2.0 * max(limits.timeout_s, math.ceil(view.standing.searched_s - limits.timeout_s))
         typer.echo(f"go on with: {command('resume', name, '--timeout', f'{longer_s:g}')}")
     elif outcome.exit_code < 128 and winner(view.trials, limits, outcome.spec.objective_direction) is not None:
         typer.echo(f"go on with a better target: {command('resume', name, '--target-value', 'VALUE')}")
