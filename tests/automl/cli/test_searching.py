@@ -177,7 +177,7 @@ def test_search_interrupted_pauses_and_goes_on(shell: Shell, number: signal.Sign
 @pytest.mark.chaos
 @pytest.mark.slow
 def test_search_interrupted_while_it_reads_the_data_leaves_nothing(shell: Shell) -> None:
-    arguments = ("search", "--space", "nas_small", "--executor", "inline")
+    arguments = ("search", "--space", "tests.helpers.reading_toy", "--metric", "loss", "--executor", "inline")
     with Command(*arguments, folder=shell.folder, environment=shell.environment) as command:
         until(lambda: "reading the data" in command.err, 60.0, "the reading of the data")
         command.send(signal.SIGINT)
