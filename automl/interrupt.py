@@ -3,11 +3,12 @@
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Self
 
-__all__ = ["Interrupt"]
+__all__ = ["Interrupt", "interruptible"]
 
 _HANDLED = (signal.SIGINT, signal.SIGTERM)
 
@@ -66,3 +67,29 @@ class Interrupt:
             self.requested_at = time.monotonic()
         self.count += 1
         self._notify()
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let Ctrl-C end what is done here by a KeyboardInterrupt, also where it meets code that swallows the exception.
+
+    Python does so when the signal comes within a destructor or a callback, as while libraries are imported. A program
+    with a handler of its own keeps it.
+    """
+    is_ours = threading.current_thread() is threading.main_thread()
+    if not is_ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    came = threading.Event()
+
+    def note(number: int, frame: FrameType | None) -> None:
+        came.set()
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if came.is_set():
+        raise KeyboardInterrupt

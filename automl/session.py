@@ -23,7 +23,7 @@ from automl.env import prepare_private_cluster
 from automl.errors import InvalidSpecError, SearchCutOffError
 from automl.evaluation import measure_on_test_split, test_score
 from automl.executors.base import Executor
-from automl.interrupt import Interrupt
+from automl.interrupt import Interrupt, interruptible
 from automl.observer import Observer
 from automl.outbox import Outbox
 from automl.recent import RecentStudy, remember_study
@@ -97,7 +97,8 @@ def run(spec: SearchSpec, explicit: Mapping[str, object], observer: Observer) ->
             return _outcome(spec, study, Ending(reason=reason, has_failed=False), None)
     results = _results_to_learn_from(spec, explicit, study)
     observer.prepare(f"reading the data '{spec.data.source}'")
-    data = spec.trainer.load(spec.data)
+    with interruptible():
+        data = spec.trainer.load(spec.data)
     observer.prepare("starting the workers" if spec.executor == "inline" else "starting the workers on Ray")
     with Interrupt(storage.hurry) as interrupt, make_executor(spec, data) as executor:
         interrupt.take_over()
