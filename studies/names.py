@@ -2,6 +2,7 @@
 
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Literal, TypeAlias, get_args
 
 from studies.errors import InvalidNameError
@@ -45,6 +46,7 @@ def check_direction(direction: str) -> None:
         raise ValueError(f"direction {direction!r} is not known; give 'maximize' or 'minimize'")
 
 
+@lru_cache(maxsize=4096)  # the names of a study are the same for all its trials
 def _fault(name: str) -> str | None:
     if not name:
         return "is empty"

@@ -4,6 +4,7 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, select
@@ -97,7 +98,17 @@ def _fault(name: str, value: JsonScalar, distributions: Mapping[str, "BaseDistri
 
 
 def _stored(name: str, value: JsonScalar, distribution: "BaseDistribution") -> StoredParameter:
-    from optuna.distributions import distribution_to_json
+    from optuna.distributions import CategoricalDistribution, distribution_to_json
 
     internal = float(distribution.to_internal_repr(value))
-    return StoredParameter(name=name, internal_value=internal, distribution_json=distribution_to_json(distribution))
+    # Choices that are equal, as True and 1 are, would be taken for each other.
+    is_range = not isinstance(distribution, CategoricalDistribution)
+    text = _range_as_json(distribution) if is_range else distribution_to_json(distribution)
+    return StoredParameter(name=name, internal_value=internal, distribution_json=text)
+
+
+@lru_cache(maxsize=4096)  # the distributions of a study are the same for all its trials
+def _range_as_json(distribution: "BaseDistribution") -> str:
+    from optuna.distributions import distribution_to_json
+
+    return distribution_to_json(distribution)

@@ -55,6 +55,7 @@ class Snapshot:
         self._study = study
         self._lock = threading.Lock()
         self._trials: list[Trial] = []  # in order of their numbers
+        self._copy: tuple[Trial, ...] | None = ()
         self._unfinished: dict[int, _Unfinished] = {}
         self._own: dict[int, _Own] = {}
         self._last_id: int | None = None
@@ -90,7 +91,7 @@ class Snapshot:
     def trials(self) -> tuple[Trial, ...]:
         """All trials, in order of their numbers."""
         with self._lock:
-            return tuple(self._trials)
+            return self._in_order()
 
     def claimable(self) -> tuple[Trial, ...]:
         """The trials that nobody works on: PAUSED ones, and RUNNING ones whose owner is gone."""
@@ -99,7 +100,7 @@ class Snapshot:
     def picture(self) -> tuple[tuple[Trial, ...], tuple[Trial, ...], int]:
         """All trials, those that are claimable, and how many hold a place in the budget, at one moment."""
         with self._lock:
-            trials = tuple(self._trials)
+            trials = self._in_order()
             seen = [(self._trial(one.number), one.expires_in_s) for one in self._unfinished.values()]
             claimed = self._claimed()
         return trials, tuple(trial for trial, expires_in_s in seen if _is_claimable(trial, expires_in_s)), claimed
@@ -195,10 +196,16 @@ class Snapshot:
         unfinished = (self._trial(seen.number) for seen in self._unfinished.values())
         return self._ended_places + sum(trial.is_counted for trial in unfinished)
 
+    def _in_order(self) -> tuple[Trial, ...]:
+        if self._copy is None:
+            self._copy = tuple(self._trials)
+        return self._copy
+
     def _trial(self, number: int) -> Trial:
         return self._trials[self._position(number)]
 
     def _put(self, trial: Trial) -> None:
+        self._copy = None
         position = self._position(trial.number)
         if position < len(self._trials) and self._trials[position].number == trial.number:
             self._trials[position] = trial
