@@ -70,7 +70,7 @@ def stored_fields(study: Study) -> Mapping[str, object]:
     specification, limits = study.specification, study.limits
     if not specification:
         return {}
-    known = {"trials": limits.trials, "timeout": limits.timeout_s, "target_value": limits.target_value}
+    known = {name: getattr(limits, limit) for name, limit in LIMITS.items()}
     return {**specification, **{name: value for name, value in known.items() if value is not None}}
 
 

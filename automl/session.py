@@ -86,11 +86,11 @@ def run(spec: SearchSpec, explicit: Mapping[str, object], observer: Observer) ->
     """
     storage = Storage(spec.storage)
     study = _existing(storage, spec.study)
-    began_at = None if study is None else study.standing.now
+    is_new, began_at = study is None, None if study is None else study.standing.now
     if study is not None:
         spec = continued(stored_fields(study), spec, explicit)
         check_space(study, spec.search_space)
-        check_mark(_artifacts(spec, study), study)  # before anything of it is removed or replaced
+        check_mark(_artifacts(spec, storage.url), study)  # before anything of it is removed or replaced
         _deliver_kept_results(spec, study)
         study.set_limits(limits_of(spec), changed_limits(study, explicit))
         if (reason := _why_nothing_is_left(study, spec)) is not None:
@@ -103,6 +103,8 @@ def run(spec: SearchSpec, explicit: Mapping[str, object], observer: Observer) ->
     with Interrupt(storage.hurry) as interrupt, make_executor(spec, data) as executor:
         interrupt.take_over()
         study = _opened(storage, spec, explicit, spec.trainer.fingerprint(data))
+        if is_new:  # another process may have made it meanwhile, with other limits
+            study.set_limits(limits_of(spec), changed_limits(study, explicit))
         with _cut_off_in_words(study, interrupt):
             history = keep_space(study, spec.search_space)
             if results is not None:
@@ -113,7 +115,7 @@ def run(spec: SearchSpec, explicit: Mapping[str, object], observer: Observer) ->
             best = study.best_trial()
             if best is not None and interrupt.signal is None:
                 as_present = replace(best, configuration=history.adopt(best.configuration) or best.configuration)
-                measure_on_test_split(spec, study, _artifacts(spec, study), executor, as_present, interrupt)
+                measure_on_test_split(spec, study, _artifacts(spec, study.storage_url), executor, as_present, interrupt)
     return _outcome(spec, study, ending, interrupt)
 
 
@@ -121,7 +123,7 @@ def _deliver_kept_results(spec: SearchSpec, study: Study) -> None:
     """Store what an earlier run on this machine could not."""
     with _cut_off_in_words(study):
         delivered = Outbox(study.name, study.storage_url).deliver(study)
-        ledger = CheckpointLedger(study, _artifacts(spec, study).root)
+        ledger = CheckpointLedger(study, _artifacts(spec, study.storage_url).root)
         for number in delivered:
             ledger.trim(study.trials()[number])
 
@@ -193,7 +195,7 @@ def _search(
         seed=spec.seed,
         earlier=history.earlier,
     )
-    artifacts = _artifacts(spec, study)
+    artifacts = _artifacts(spec, study.storage_url)
     observer.begin(spec, study, executor.slots)
     try:
         with LeaseKeeper(study, ttl_s=LEASE_S) as keeper:
@@ -226,13 +228,13 @@ def _outcome(spec: SearchSpec, study: Study, ending: Ending, interrupt: Interrup
         best=best,
         test=None if best is None else test_score(study, best),
         report=None if is_interrupted else _report(spec, study),
-        exit_code=interrupt.exit_code if interrupt and is_interrupted else _exit_code(study, ending),
+        exit_code=interrupt.exit_code if interrupt and is_interrupted else _exit_code(study.look(), ending, best),
     )
 
 
 def _report(spec: SearchSpec, study: Study) -> str | None:
     """Write the report page; where that fails, as on a full disk, the search has its outcome all the same."""
-    location = _artifacts(spec, study).report
+    location = _artifacts(spec, study.storage_url).report
     try:
         return write_report_page(study, location)
     except (OSError, ArtifactStoreError) as error:
@@ -240,12 +242,11 @@ def _report(spec: SearchSpec, study: Study) -> str | None:
         return None
 
 
-def _exit_code(study: Study, ending: Ending) -> int:
+def _exit_code(view: View, ending: Ending, best: Trial | None) -> int:
     """1 when failures ended the search before its budget was used up; otherwise by whether there is a best trial."""
-    view = study.look()
     if ending.has_failed and not _is_used_up(view, view.standing.limits.trials):
         return 1
-    return 3 if study.best_trial() is None else 0
+    return 3 if best is None else 0
 
 
 def _opened(storage: Storage, spec: SearchSpec, explicit: Mapping[str, object], fingerprint: str) -> Study:
@@ -255,7 +256,7 @@ def _opened(storage: Storage, spec: SearchSpec, explicit: Mapping[str, object], 
         InvalidSpecError: the data are not the study's, or its artifacts cannot be written or lie elsewhere, or another
             study's are in their place.
     """
-    artifacts = Artifacts(root=artifacts_root(spec.artifacts, storage.url, spec.study), study=spec.study)
+    artifacts, form = _artifacts(spec, storage.url), stored_form(spec)
     artifacts.check_store()
     known = _existing(storage, spec.study)
     if known is None and is_marked(artifacts):
@@ -272,7 +273,7 @@ def _opened(storage: Storage, spec: SearchSpec, explicit: Mapping[str, object], 
         )
     artifacts.make_root()
     study = storage.create_study(
-        spec.study, direction=spec.objective_direction, specification=stored_form(spec), limits=limits_of(spec)
+        spec.study, direction=spec.objective_direction, specification=form, limits=limits_of(spec)
     )
     check_same_data(study, fingerprint)
     set_mark(artifacts, study)
@@ -280,9 +281,8 @@ def _opened(storage: Storage, spec: SearchSpec, explicit: Mapping[str, object], 
         _log.warning("%s", warning)
     if known is not None:
         # Only what was said now: another process may have changed the rest since it was read.
-        said = {name: value for name, value in stored_form(spec).items() if name in explicit}
-        study.update_specification({**stored_form(spec), **study.specification, **said})
-    study.set_limits(limits_of(spec), changed_limits(study, explicit))
+        said = {name: value for name, value in form.items() if name in explicit}
+        study.update_specification({**form, **study.specification, **said})
     remember_study(RecentStudy(name=spec.study, storage=storage.url, artifacts=artifacts.root))
     return study
 
@@ -294,8 +294,8 @@ def _existing(storage: Storage, name: str) -> Study | None:
         return None
 
 
-def _artifacts(spec: SearchSpec, study: Study) -> Artifacts:
-    return Artifacts(root=artifacts_root(spec.artifacts, study.storage_url, study.name), study=study.name)
+def _artifacts(spec: SearchSpec, storage_url: str) -> Artifacts:
+    return Artifacts(root=artifacts_root(spec.artifacts, storage_url, spec.study), study=spec.study)
 
 
 def _why_nothing_is_left(study: Study, spec: SearchSpec) -> str | None:

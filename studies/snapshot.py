@@ -79,12 +79,15 @@ class Snapshot:
         with self._lock:
             # A study's trials are inserted under a lock on its row, so that no smaller key appears later.
             heads, standing = heads_among(connection, self._study, self._last_id, self._unfinished, rows)
-            changed = [row for row in heads if self._is_changed(row)]
-            own = [trial for row in changed if (trial := self._written_here(row)) is not None]
-            unread = {row.trial_id for row in changed} - {trial.id for trial in own}
-            rows = [row for row in changed if row.trial_id in unread]
+            changed: list[Trial] = []
+            unread: list[Row[Any]] = []
+            for row in filter(self._is_changed, heads):
+                if (trial := self._written_here(row)) is not None:
+                    changed.append(trial)
+                else:
+                    unread.append(row)
             known = {key: self._trial(seen.number) for key, seen in self._unfinished.items() if seen.mark is not None}
-            self._take(own + read_trials(connection, self._study.id, rows, known))
+            self._take(changed + read_trials(connection, self._study.id, unread, known))
             self._look_at(heads)
         return standing
 

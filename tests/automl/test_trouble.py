@@ -579,6 +579,15 @@ def test_result_that_cannot_be_stored_is_stored_by_the_next_run(
     assert f"trial=0 complete, as it was kept in {file}" in caplog.text
 
 
+def taken_over_elsewhere(place: Place) -> tuple[Study, Lease]:
+    """Let another machine go on with the only trial of the toy study, whose lease is over."""
+    study = place.study("toy")
+    (trial,) = study.trials()
+    with Storage(place.storage) as storage, storage.engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE automl_trials SET expires_at = 0")
+    return study, study.claim(trial.id, owner="other-machine")
+
+
 @pytest.mark.usefixtures("impatient")
 def test_kept_result_of_a_trial_that_went_on_elsewhere_is_refused(
     place: Place, toy_search: Search, lock_at_first_end: ExitStack, caplog: pytest.LogCaptureFixture
@@ -586,11 +595,7 @@ def test_kept_result_of_a_trial_that_went_on_elsewhere_is_refused(
     with pytest.raises(SearchCutOffError):
         toy_search(trials=2)
     lock_at_first_end.close()
-    study = place.study("toy")
-    (trial,) = study.trials()
-    with Storage(place.storage) as storage, storage.engine.begin() as connection:
-        connection.exec_driver_sql("UPDATE automl_trials SET expires_at = 0")
-    lease = study.claim(trial.id, owner="other-machine")
+    study, lease = taken_over_elsewhere(place)
     study.tell(lease, TrialState.COMPLETE, value=0.75)
     outcome = toy_search(trials=2)
     assert outcome.study.trials()[0].value == 0.75
@@ -635,11 +640,7 @@ def test_kept_epoch_of_a_trial_that_went_on_elsewhere_is_refused(
     with pytest.raises(SearchCutOffError):
         toy_search(trials=1)
     lock_at_first_report.close()
-    study = place.study("toy")
-    (trial,) = study.trials()
-    with Storage(place.storage) as storage, storage.engine.begin() as connection:
-        connection.exec_driver_sql("UPDATE automl_trials SET expires_at = 0")
-    lease = study.claim(trial.id, owner="other-machine")
+    study, lease = taken_over_elsewhere(place)
     study.report(lease, 1, 0.75)
     study.tell(lease, TrialState.COMPLETE, value=0.75)
     outcome = toy_search(trials=2)

@@ -19,11 +19,6 @@ TTL_S = 0.3
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "studies.db"
-
-
-@pytest.fixture
 def storage(file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Storage]:
     monkeypatch.setattr(engines, "_BUSY_TIMEOUT_S", 0.01)
     with Storage(f"sqlite:///{file}") as storage:

@@ -33,11 +33,6 @@ US = process_identity()
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "studies.db"
-
-
-@pytest.fixture
 def study(file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Study]:
     monkeypatch.setattr(engines, "_BUSY_TIMEOUT_S", 0.05)
     with Storage(f"sqlite:///{file}") as storage:
