@@ -18,7 +18,7 @@ from studies.errors import NumberTakenError
 from studies.study import Study, View
 from studies.trial import Trial, TrialState
 
-__all__ = ["RETRY_OF", "Retry", "enqueue", "places_wanting", "retried_as", "retry"]
+__all__ = ["RETRY_OF", "Retry", "enqueue", "places_needed", "places_wanting", "retried_as", "retry"]
 
 RETRY_OF = "retry_of"
 """The attribute of a trial that tries another one's configuration again: the other one's number."""
@@ -105,12 +105,17 @@ def retried_as(trials: Sequence[Trial], number: int) -> int | None:
     return next((trial.number for trial in trials if trial.attributes.get(RETRY_OF) == number), None)
 
 
+def places_needed(view: View) -> int:
+    """How many trials the study's limit must allow, so that every queued one finds a place."""
+    return view.claimed + _queued(view)
+
+
 def places_wanting(view: View) -> int:
     """How many of the queued trials have no place within the study's limit."""
     budget = view.standing.limits.trials
     if budget is None:
         return 0
-    return min(_queued(view), max(0, _places_needed(view) - budget))
+    return min(_queued(view), max(0, places_needed(view) - budget))
 
 
 def _failed(study: Study, trials: Sequence[Trial], numbers: Collection[int] | None) -> list[Trial]:
@@ -154,12 +159,8 @@ def _queue(study: Study, wishes: Mapping[int, Configuration], space: SearchSpace
     study.enqueue(list(wishes.values()), space.distributions(), attributes=links, number=number)
     view = study.look()
     if places_wanting(view):
-        study.raise_trials(_places_needed(view))
+        study.raise_trials(places_needed(view))
     return {old: new for new, old in enumerate(wishes, start=number)}
-
-
-def _places_needed(view: View) -> int:
-    return view.claimed + _queued(view)
 
 
 def _queued(view: View) -> int:

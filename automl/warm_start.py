@@ -16,7 +16,7 @@ from studies.study import Study
 from studies.trial import Trial
 from trainers.config import Direction
 
-__all__ = ["IMPORTED_FROM", "Fitted", "add", "fit"]
+__all__ = ["IMPORTED_FROM", "Fitted", "add", "first_of", "fit"]
 
 IMPORTED_FROM = "imported_from"
 """The attribute of an imported trial that names its source."""
@@ -67,7 +67,7 @@ def fit(source: Source, history: SpaceHistory, direction: Direction, *, top: int
         else:
             results.append(Result(place=result.place, configuration=configuration, value=result.value))
     if not results:
-        raise InvalidSpecError([_nothing_fits(source), *_first(left_out)], origin)
+        raise InvalidSpecError([_nothing_fits(source), *first_of(left_out)], origin)
     # The best last: a sampler that forgets old trials starts from the best of them.
     results.sort(key=lambda result: to_loss(result.value, direction), reverse=True)
     return Fitted(
@@ -136,6 +136,7 @@ def _nothing_fits(source: Source) -> str:
     return f"none of {len(source.results)} results fits the space{without}"
 
 
-def _first(reasons: Sequence[str], most: int = 3) -> list[str]:
+def first_of(reasons: Sequence[str], most: int = 3) -> list[str]:
+    """The first reasons, and how many there are besides."""
     more = [f"and {len(reasons) - most} more"] if len(reasons) > most else []
     return [*reasons[:most], *more]

@@ -100,9 +100,8 @@ def _new_engine(address: DatabaseAddress, file: WatchedFile | None) -> Engine:
         _connecting(address) if file is None else {"creator": partial(file.open, _BUSY_TIMEOUT_S)}
     )
     if address.kind == "postgresql":
-        arguments["isolation_level"] = (
-            "AUTOCOMMIT"  # a statement is a transaction, unless `Transactions` says otherwise
-        )
+        # A statement is a transaction, unless `Transactions` says otherwise.
+        arguments["isolation_level"] = "AUTOCOMMIT"
     try:
         engine = create_engine(
             address.url,

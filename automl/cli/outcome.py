@@ -12,7 +12,7 @@ from automl.cli.tables import configuration_lines, counts_in_words, number
 from automl.objective import observed_value
 from automl.observer import Observer
 from automl.progress import ProgressObserver
-from automl.queueing import places_wanting
+from automl.queueing import places_needed, places_wanting
 from automl.session import SearchOutcome
 from automl.stopping import is_time_up, winner
 from studies.figures.words import counted
@@ -87,7 +87,7 @@ def _print_next_step(outcome: SearchOutcome, counts: Mapping[TrialState, int]) -
     elif outcome.exit_code >= 128 or unfinished:
         typer.echo(f"go on with: {command('resume', name)}")
     elif limits.trials is not None and (wanting := places_wanting(view)):
-        more = command("resume", name, "--trials", str(max(limits.trials, view.claimed) + wanting))
+        more = command("resume", name, "--trials", str(places_needed(view)))
         typer.echo(f"no place for {counted(wanting, 'queued trial')}; start with: {more}")
     elif outcome.exit_code == 0 and outcome.reason.startswith(("all ", "nothing left")):
         typer.echo(f"more: {command('resume', name, '--trials', str(2 * (limits.trials or outcome.spec.trials)))}")

@@ -18,7 +18,6 @@ __all__ = ["enqueue", "import_", "retry"]
 
 _WHERE = ("storage", "artifacts", "data", "concurrency", "gpus_per_trial", "executor", "ray_address")
 """Where a search runs, and on what: the fields of `retry`, which changes nothing else."""
-_MOST_REASONS = 3
 
 
 def enqueue(
@@ -169,28 +168,28 @@ def _of_other_study(name: str, given: str | None, study: "Study", home: str) -> 
 
 
 def _say_what_is_not_new(known: int, without_value: int, left_out: Sequence[str]) -> None:
+    from automl.warm_start import first_of
+
     if known:
         typer.echo(f"there already: {known}")
     if without_value:
         typer.echo(f"left out: {counted(without_value, 'trial')} without a finite objective")
     if left_out:
         typer.echo(f"left out: {counted(len(left_out), 'result')} outside of the search space")
-        for reason in left_out[:_MOST_REASONS]:
+        for reason in first_of(left_out):
             typer.echo(f"  {reason}")
-        if len(left_out) > _MOST_REASONS:
-            typer.echo(f"  and {len(left_out) - _MOST_REASONS} more")
 
 
 def _say_how_they_start(study: "Study") -> None:
     from automl.cli.outcome import command
-    from automl.queueing import places_wanting
+    from automl.queueing import places_needed, places_wanting
     from automl.searchers import processes, searchers
 
     view = study.look()
     limit, wanting = view.standing.limits.trials, places_wanting(view)
     if limit is not None and wanting:
         typer.echo(f"no place for {counted(wanting, 'queued trial')} within the study's limit of {limit}", err=True)
-        typer.echo(f"start with: {command('resume', study.name, '--trials', str(limit + wanting))}")
+        typer.echo(f"start with: {command('resume', study.name, '--trials', str(places_needed(view)))}")
     elif searching := searchers(view):
         typer.echo(f"{processes(searching)} searching now will start what was queued")
     else:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from studies.standing import Limits
 from studies.storage import Storage
 from studies.study import Study
 from studies.trial import TrialState
@@ -56,6 +57,17 @@ def test_enqueue_says_when_the_budget_has_no_place(shell: Shell) -> None:
     assert ended.err == "no place for 1 queued trial within the study's limit of 1\n"
     outcome = done(shell("resume", "moody"))
     assert outcome[-1] == "no place for 1 queued trial; start with: automl resume moody --trials 2"
+
+
+def test_enqueue_beyond_a_limit_that_was_lowered_names_one_that_is_enough(shell: Shell) -> None:
+    study = begun(shell, ("x=0.25", *FINE), ("x=0.75", *FINE))
+    study.set_limits(Limits(trials=1))
+    ended = shell("enqueue", "moody", "x=0.5")
+    assert ended.err == "no place for 1 queued trial within the study's limit of 1\n"
+    assert ended.out.splitlines()[-1] == "start with: automl resume moody --trials 3"
+    assert (
+        done(shell("resume", "moody"))[-1] == "no place for 1 queued trial; start with: automl resume moody --trials 3"
+    )
 
 
 def test_enqueue_twice_is_tried_twice_by_two_processes_once_each(shell: Shell) -> None:
