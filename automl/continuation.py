@@ -34,7 +34,12 @@ __all__ = [
 
 FIXED = ("space", "metric", "direction", "epochs", "seed")
 """Fields that every trial of a study shares; so are the data, which are known by their fingerprint."""
-_NOT_STORED = frozenset({"storage", "artifacts", "ray_address", "study", "concurrency", "gpus_per_trial", "warm_start"})
+_NOT_STORED = frozenset(
+    {
+        "storage", "artifacts", "ray_address", "study", "concurrency", "gpus_per_trial", "cpus_per_trial",
+        "memory_per_trial", "spread", "wait_for_nodes", "warm_start",
+    }
+)  # fmt: skip
 """Where things lie and how many fit differs from machine to machine, and a URL may hold a password."""
 LIMITS = {"trials": "trials", "timeout": "timeout_s", "target_value": "target_value"}
 """Fields that are the study's own rules, with their names there: any process may change them, and all obey at once."""

@@ -18,6 +18,7 @@ from pydantic_core import ErrorDetails
 
 from automl import registry
 from automl.artifacts import absolute_root
+from automl.byte_sizes import bytes_in
 from automl.configuration_text import is_table
 from automl.env import default_storage
 from automl.errors import InvalidSpecError, UnknownPluginError
@@ -77,8 +78,15 @@ class SearchSpec(BaseModel):
     """Trials that train at the same time; auto: as many as the machines hold."""
     procs_per_trial: Annotated[int, Field(ge=1)] = 1
     """Ranks (processes) that train one trial together by distributed data parallelism."""
-    gpus_per_trial: Annotated[int, Field(ge=0)] | None = None
-    """GPUs of one trial, one per rank. Default: one per rank where there are GPUs, else none."""
+    gpus_per_trial: Annotated[float, Field(ge=0)] | None = None
+    """GPUs of one trial: one per rank, or for a single rank a share of one, such as 0.25. Default: one per rank where
+    there are GPUs, else none."""
+    cpus_per_trial: Annotated[float, Field(gt=0)] | None = None
+    """CPUs of one trial, shared by its ranks. Default: the machines' CPUs divided among the trials."""
+    memory_per_trial: Annotated[int, Field(gt=0)] | None = None
+    """Memory that one trial reserves, such as 8GiB or 500MB. Default: none is reserved."""
+    spread: bool = False
+    """Let the ranks of a trial run on several machines, where no single one has room for them."""
     precision: Precision = "auto"
     """Number format of forward and backward; auto: bf16 on GPUs that compute in it, else fp32."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
@@ -87,6 +95,12 @@ class SearchSpec(BaseModel):
     """Where trials run: on Ray, or one after the other in this process (for tests and debugging)."""
     ray_address: str | None = None
     """HOST:PORT or auto: join a Ray cluster. Default: start a private one on this machine and end it."""
+    wait_for_nodes: Annotated[float, Field(ge=0)] = 0.0
+    """Seconds to wait for machines that can hold a trial, where the cluster has none yet."""
+    trial_timeout: Annotated[float, Field(gt=0)] | None = None
+    """Seconds that a trial may train without a break; one that takes longer fails."""
+    stall_timeout: Annotated[float, Field(ge=0)] = 600.0
+    """Seconds that a trial's processes may stand still, all of them, before the trial fails; 0: for ever."""
     max_retries: Annotated[int, Field(ge=0)] = 2
     """How often a trial is started again after its process or machine was lost."""
     max_failures: Annotated[int, Field(ge=1)] = 5
@@ -230,11 +244,17 @@ class SearchSpec(BaseModel):
 
     @field_validator("gpus_per_trial")
     @classmethod
-    def _one_gpu_per_rank(cls, value: int | None, info: ValidationInfo) -> int | None:
+    def _one_gpu_per_rank(cls, value: float | None, info: ValidationInfo) -> float | None:
         ranks = info.data.get("procs_per_trial")
-        if value and ranks and value != ranks:
-            raise ValueError(f"{value} GPUs cannot be shared by {ranks} ranks; give 0, or one per rank: {ranks}")
+        if value and ranks and value != ranks and not (ranks == 1 and value < 1):
+            share = ", or a share of one, such as 0.5" if ranks == 1 else ""
+            raise ValueError(f"{value:g} GPUs for {_ranks(ranks)}; give 0, or one per rank: {ranks}{share}")
         return value
+
+    @field_validator("memory_per_trial", mode="before")
+    @classmethod
+    def _bytes_in_words(cls, value: object) -> object:
+        return bytes_in(value) if isinstance(value, str) else value
 
     @field_validator("executor")
     @classmethod
@@ -317,6 +337,10 @@ def _sentence(details: ErrorDetails) -> str:
             return f"{place}: not allowed: {details['msg'].lower()}"
         case _:
             return f"{place}: {_shortened(details['input'])} is not allowed: {details['msg'].lower()}"
+
+
+def _ranks(count: int) -> str:
+    return "one rank" if count == 1 else f"{count} ranks"
 
 
 def _shortened(value: object) -> str:

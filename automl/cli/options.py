@@ -44,20 +44,20 @@ def given_fields(options: Mapping[str, Any]) -> dict[str, object]:
 def _option(name: str) -> inspect.Parameter:
     field = SearchSpec.model_fields[name]
     text = " ".join((field.description or "").split())
-    if isinstance(field.default, str | int | float) and field.default != "":
-        text += f" Default: {field.default}."
-    option = typer.Option(f"--{name.replace('_', '-')}", help=text, metavar=_METAVARS.get(name, "TEXT"))
-    return inspect.Parameter(
-        name,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=None,
-        annotation=Annotated[str | None, option],
-    )
+    flag = f"--{name.replace('_', '-')}"
+    if field.annotation is bool:
+        annotation: Any = Annotated[bool | None, typer.Option(flag, help=text)]
+    else:
+        if isinstance(field.default, str | int | float) and field.default != "":
+            text += f" Default: {field.default}."
+        annotation = Annotated[str | None, typer.Option(flag, help=text, metavar=_METAVARS.get(name, "TEXT"))]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
 _METAVARS = {
     "artifacts": "FOLDER|URL",
     "concurrency": "N|auto",
+    "cpus_per_trial": "N",
     "data": "DATA",
     "direction": "maximize|minimize",
     "epochs": "N",
@@ -65,6 +65,7 @@ _METAVARS = {
     "gpus_per_trial": "N",
     "max_failures": "N",
     "max_retries": "N",
+    "memory_per_trial": "SIZE",
     "metric": "NAME",
     "precision": "auto|fp32|bf16|fp16",
     "procs_per_trial": "N",
@@ -73,10 +74,13 @@ _METAVARS = {
     "sampler": "NAME",
     "seed": "N",
     "space": "NAME",
+    "stall_timeout": "SECONDS",
     "storage": "URL",
     "study": "NAME",
     "target_value": "VALUE",
     "timeout": "SECONDS",
+    "trial_timeout": "SECONDS",
     "trials": "N",
+    "wait_for_nodes": "SECONDS",
     "warm_start": "STUDY|FILE",
 }

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 __all__ = ["enqueue", "import_", "retry"]
 
-_WHERE = ("storage", "artifacts", "data", "concurrency", "gpus_per_trial", "executor", "ray_address")
+_WHERE = (
+    "storage", "artifacts", "data", "concurrency", "gpus_per_trial", "cpus_per_trial", "memory_per_trial", "spread",
+    "executor", "ray_address", "wait_for_nodes",
+)  # fmt: skip
 """Where a search runs, and on what: the fields of `retry`, which changes nothing else."""
 
 

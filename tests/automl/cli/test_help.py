@@ -17,13 +17,15 @@ SEARCH_FLAGS = (
     "--config", "--quiet",
     "--space", "--data", "--study", "--storage", "--artifacts", "--trials", "--timeout", "--target-value",
     "--warm-start", "--metric", "--direction", "--epochs", "--sampler", "--pruner", "--concurrency",
-    "--procs-per-trial", "--gpus-per-trial", "--precision", "--seed", "--executor", "--ray-address", "--max-retries",
+    "--procs-per-trial", "--gpus-per-trial", "--cpus-per-trial", "--memory-per-trial", "--spread", "--precision",
+    "--seed", "--executor", "--ray-address", "--wait-for-nodes", "--trial-timeout", "--stall-timeout", "--max-retries",
     "--max-failures",
 )  # fmt: skip
 RESUME_FLAGS = (
     "--quiet",
     "--data", "--storage", "--artifacts", "--trials", "--timeout", "--target-value", "--sampler", "--pruner",
-    "--concurrency", "--procs-per-trial", "--gpus-per-trial", "--precision", "--executor", "--ray-address",
+    "--concurrency", "--procs-per-trial", "--gpus-per-trial", "--cpus-per-trial", "--memory-per-trial", "--spread",
+    "--precision", "--executor", "--ray-address", "--wait-for-nodes", "--trial-timeout", "--stall-timeout",
     "--max-retries", "--max-failures",
 )  # fmt: skip
 NOT_FIELDS = {"--config", "--quiet"}
