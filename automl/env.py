@@ -11,7 +11,9 @@ __all__ = [
     "make_working_folder_importable",
     "prepare_private_cluster",
     "put_own_packages_first",
+    "ray_temp_folder",
     "state_folder",
+    "visible_devices",
 ]
 
 PACKAGES = ("automl", "search_spaces", "studies", "trainers")
@@ -32,6 +34,19 @@ def state_folder() -> Path:
     """Where this user's small remembered facts live (XDG base directory specification)."""
     base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     return Path(base) / "automl"
+
+
+def ray_temp_folder() -> Path:
+    """Where Ray's clusters on this machine keep their sessions, by Ray's own rule."""
+    parent = os.environ.get("RAY_TMPDIR")
+    if parent is None and sys.platform.startswith("linux"):
+        parent = os.environ.get("TMPDIR")
+    return Path("/tmp" if parent is None else parent) / "ray"
+
+
+def visible_devices() -> str | None:
+    """`CUDA_VISIBLE_DEVICES`: the GPUs that programs started here may see; None: all."""
+    return os.environ.get("CUDA_VISIBLE_DEVICES")
 
 
 def put_own_packages_first() -> None:

@@ -163,18 +163,28 @@ def make_executor(spec: SearchSpec, data: Any) -> Executor:
     if spec.executor == "inline":
         from automl.executors.inline import InlineExecutor
 
-        return InlineExecutor(spec.trainer, data)
+        return InlineExecutor(spec.trainer, data, spec.precision)
     if spec.ray_address is None:
         prepare_private_cluster()
     from automl.executors.ray.executor import RayExecutor
+    from automl.executors.ray.placement import Request
+    from automl.executors.ray.watch import Limits
 
     return RayExecutor(
         spec.search_space.task,
         data,
-        ranks=spec.procs_per_trial,
-        gpus_per_trial=spec.gpus_per_trial,
+        request=Request(
+            ranks=spec.procs_per_trial,
+            gpus=spec.gpus_per_trial,
+            cpus=spec.cpus_per_trial,
+            memory=spec.memory_per_trial,
+            spread=spec.spread,
+        ),
         concurrency=spec.concurrency,
         address=spec.ray_address,
+        wait_for_nodes_s=spec.wait_for_nodes,
+        precision=spec.precision,
+        limits=Limits(trial_s=spec.trial_timeout, stall_s=spec.stall_timeout or None),
     )
 
 
@@ -196,7 +206,7 @@ def _search(
         earlier=history.earlier,
     )
     artifacts = _artifacts(spec, study.storage_url)
-    observer.begin(spec, study, executor.slots)
+    observer.begin(spec, study, executor.concurrency)
     try:
         with LeaseKeeper(study, ttl_s=LEASE_S) as keeper:
             loop = SearchLoop(

@@ -48,24 +48,40 @@ Event: TypeAlias = Reported | Finished | Failed
 
 
 class Executor(ABC):
-    """Runs up to `slots` tasks at once; used by one thread.
+    """Runs up to `slots` tasks at once; used by one thread, but for `wake`.
 
     The life of a job: `submit`; any number of `Reported` events, each answered by `decide`; one `Finished` or
     `Failed`. A cancelled job gives no further event.
-
-    Attributes:
-        slots: tasks that can run at the same time, at least 1.
     """
 
-    slots: int
+    @property
+    @abstractmethod
+    def slots(self) -> int:
+        """Tasks that can be under way now, running ones included; may change with each `events`, and be 0 for a while.
+
+        More may be submitted; they wait for a place.
+        """
+
+    @property
+    @abstractmethod
+    def concurrency(self) -> int:
+        """Tasks that are meant to run at the same time once all have their places, at least 1."""
 
     @abstractmethod
     def submit(self, task: Task) -> Job:
-        """Start a task without waiting for anything; at most `slots` are under way."""
+        """Start a task without waiting for anything."""
 
     @abstractmethod
     def events(self, timeout_s: float) -> Sequence[Event]:
-        """What has happened since the last call; waits up to `timeout_s` for the first event."""
+        """What has happened since the last call.
+
+        Waits up to `timeout_s` for the first event, and no longer when `slots` changes or `wake` is called. To be
+        called regularly, also while nothing runs: this is when an executor looks after its processes.
+        """
+
+    @abstractmethod
+    def wake(self) -> None:
+        """Make the `events` that waits, or the next one, return at once; may be called from any thread."""
 
     @abstractmethod
     def decide(self, job: Job, decision: Decision) -> None:

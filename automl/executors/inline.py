@@ -8,6 +8,7 @@ from typing import Any
 
 from automl.executors.base import Event, Executor, Failed, Finished, Job, Reported
 from automl.worker import Failure, Task, run_task
+from trainers.config import Precision
 from trainers.reporting import Decision, Report
 from trainers.trainer import Trainer
 
@@ -28,13 +29,23 @@ class InlineExecutor(Executor):
     """
 
     slots = 1
+    concurrency = 1
 
-    def __init__(self, trainer: Trainer, data: Any) -> None:
-        """Keep the trainer and what its `load` returned."""
+    def __init__(self, trainer: Trainer, data: Any, precision: Precision = "auto") -> None:
+        """Keep the trainer and what its `load` returned.
+
+        Raises:
+            UnsupportedDeviceError: the device cannot compute in that precision.
+        """
+        from trainers.distributed import Ranks
+        from trainers.precision import check_precision
+
         self._trainer = trainer
         self._data = data
+        self._ranks = Ranks.alone()
+        check_precision(precision, self._ranks.device)
         self._ids = itertools.count()
-        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
         self._decisions: dict[int, queue.SimpleQueue[Decision | None]] = {}
         self._threads: dict[int, threading.Thread] = {}
 
@@ -53,11 +64,15 @@ class InlineExecutor(Executor):
             event = self._events.get(timeout=timeout_s)
         except queue.Empty:
             return ()
-        if event.job.id not in self._decisions:
-            return ()  # of a cancelled job
+        if event is None or event.job.id not in self._decisions:
+            return ()  # woken, or of a cancelled job
         if not isinstance(event, Reported):
             self._forget(event.job)
         return (event,)
+
+    def wake(self) -> None:
+        """Put an empty event where `events` waits."""
+        self._events.put(None)
 
     def decide(self, job: Job, decision: Decision) -> None:
         """Let the training go on."""
@@ -77,8 +92,6 @@ class InlineExecutor(Executor):
             thread.join(CLOSE_S)
 
     def _run(self, job: Job) -> None:
-        from trainers.distributed import Ranks
-
         decisions = self._decisions[job.id]
 
         def ask(report: Report) -> Decision:
@@ -89,7 +102,7 @@ class InlineExecutor(Executor):
             return decision
 
         try:
-            outcome = run_task(job.task, self._trainer, self._data, Ranks.alone(), ask)
+            outcome = run_task(job.task, self._trainer, self._data, self._ranks, ask)
         except _Cancelled:
             return
         if isinstance(outcome, Failure):

@@ -1,7 +1,6 @@
 """The Ray cluster a search runs on: joined where it exists, otherwise private and ended with the search."""
 
 import logging
-import math
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ import automl
 from automl.errors import AutomlError
 from automl.executors.ray.guard import Guard
 
-__all__ = ["Cluster", "ClusterError", "Node", "cpus_per_rank", "slots_for"]
+__all__ = ["Cluster", "ClusterError", "Node"]
 
 PROBE_TIMEOUT_S = 5.0
 """How long a cluster's head may take to accept a connection."""
@@ -30,10 +29,21 @@ class ClusterError(AutomlError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """What one machine of a cluster offers."""
+    """What one machine of a cluster offers.
 
+    Attributes:
+        id: Ray's identity of it.
+        host: its name.
+        cpus: logical CPUs.
+        gpus: GPUs.
+        memory: bytes that trials may reserve.
+    """
+
+    id: str
+    host: str
     cpus: float
     gpus: float
+    memory: float
 
 
 class Cluster:
@@ -72,7 +82,13 @@ class Cluster:
     def nodes(self) -> Sequence[Node]:
         """The machines that are alive now."""
         return [
-            Node(cpus=node["Resources"].get("CPU", 0.0), gpus=node["Resources"].get("GPU", 0.0))
+            Node(
+                id=node["NodeID"],
+                host=node["NodeManagerHostname"],
+                cpus=node["Resources"].get("CPU", 0.0),
+                gpus=node["Resources"].get("GPU", 0.0),
+                memory=node["Resources"].get("memory", 0.0),
+            )
             for node in ray.nodes()  # type: ignore[no-untyped-call]  # Ray's own
             if node["Alive"]
         ]
@@ -83,36 +99,6 @@ class Cluster:
             ray.shutdown()
         if self._guard is not None:
             self._guard.dismiss()
-
-
-def slots_for(nodes: Sequence[Node], ranks: int, gpus: int) -> int:
-    """How many trials of this shape fit the machines at once, each on one machine; at least 1 without GPUs.
-
-    Raises:
-        ClusterError: a trial needs more GPUs than any machine has.
-    """
-    if gpus > 0:
-        slots = sum(math.floor(node.gpus / gpus) for node in nodes)
-        if slots == 0:
-            most = max((node.gpus for node in nodes), default=0.0)
-            raise ClusterError(
-                f"a trial asks for {gpus} GPUs on one machine, and the largest machine has {most:g}; "
-                "lower --procs-per-trial or set --gpus-per-trial 0"
-            )
-        return slots
-    return max(1, sum(math.floor(node.cpus / ranks) for node in nodes))
-
-
-def cpus_per_rank(nodes: Sequence[Node], slots: int, ranks: int) -> float:
-    """The largest equal share of CPUs with which `slots` trials fit the machines at once, each on one machine.
-
-    Returns:
-        Whole CPUs, or, where ranks share one, a fraction of four decimals, as Ray counts.
-    """
-    shares = {node.cpus / (trials * ranks) for node in nodes if node.cpus > 0 for trials in range(1, slots + 1)}
-    fitting = (share for share in shares if sum(int(node.cpus / (share * ranks) + 1e-9) for node in nodes) >= slots)
-    share = max(fitting, default=1.0)
-    return float(math.floor(share + 1e-9)) if share >= 1 else math.floor(share * 10_000) / 10_000
 
 
 def _check_working_folder() -> None:

@@ -1,35 +1,58 @@
 """Runs trials on Ray: warm worker groups, reports streamed up, one decision down."""
 
 import itertools
+import logging
+import queue
+import time
 from collections.abc import Sequence
 from typing import Any, Literal
 
 import ray
 
-from automl.executors.base import Event, Executor, Job
-from automl.executors.ray.cluster import Cluster, ClusterError, cpus_per_rank, slots_for
-from automl.executors.ray.group import GroupShape, WorkerGroup
+from automl.executors.base import Event, Executor, Failed, Job, Reported
+from automl.executors.ray.cluster import Cluster, ClusterError
+from automl.executors.ray.group import Crew, GroupUnusableError, Message, WorkerGroup
+from automl.executors.ray.machines import Machines
+from automl.executors.ray.placement import Request
+from automl.executors.ray.versions import own_versions
+from automl.executors.ray.watch import Limits
 from automl.worker import Task
+from trainers.config import Precision
 from trainers.reporting import Decision
 
 __all__ = ["ClusterError", "RayExecutor"]
 
 COLLECTIVE_TIMEOUT_S = 300.0
 """How long ranks wait for each other in one operation before the trial is given up."""
+TEND_S = 0.5
+"""How often groups are looked after while no message comes."""
+EAGER_S, EAGER_FOR_S = 0.02, 2.0
+"""How often a new group is looked after, and for how long, as it mostly has its place at once."""
+REST_S = 300.0
+"""How long a group without work stays warm; it goes at once when other work waits for its place."""
+MAX_STARTS = 3
+"""How often a task that has not begun is given to another group."""
+
+_log = logging.getLogger(__name__)
 
 
 class RayExecutor(Executor):
-    """As many worker groups as fit; each outlives its trial and takes the next one without a start-up."""
+    """As many worker groups as fit; each outlives its trial and takes the next one without a start-up.
+
+    Groups are asked for as they are needed: there is at most one without work for each that works, or one in all.
+    """
 
     def __init__(
         self,
         trainer: str,
         data: Any,
         *,
-        ranks: int = 1,
-        gpus_per_trial: int | None = None,
+        request: Request | None = None,
         concurrency: int | Literal["auto"] = "auto",
         address: str | None = None,
+        wait_for_nodes_s: float = 0.0,
+        precision: Precision = "auto",
+        limits: Limits | None = None,
         collective_timeout_s: float = COLLECTIVE_TIMEOUT_S,
     ) -> None:
         """Join or start the cluster and share the data with it.
@@ -37,69 +60,74 @@ class RayExecutor(Executor):
         Args:
             trainer: reference of the trainer: a task's name, or `module:Class`.
             data: what the trainer's `load` returned; put into Ray's object store, once per machine.
-            ranks: processes of one trial.
-            gpus_per_trial: 0, or one per rank; None: one per rank where a machine has that many.
+            request: what one trial asks for; None: one process.
             concurrency: trials at once; `auto`: as many as the cluster holds; more share CPUs.
             address: the cluster to join, HOST:PORT or `auto`; None: a private one.
+            wait_for_nodes_s: how long to wait for machines that can hold a trial.
+            precision: what the search trains with; workers whose device cannot are not used.
+            limits: how long a trial may take; None: for ever.
             collective_timeout_s: how long ranks wait for each other.
 
         Raises:
             ClusterError: the cluster cannot be used, or never holds such a trial.
         """
+        self._is_closed = False
+        self._groups: list[WorkerGroup] = []
+        self._messages: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
+        self._ids = itertools.count()
+        self._starts: dict[int, int] = {}
         self._cluster = Cluster(address)
         try:
-            nodes = self._cluster.nodes()
-            if gpus_per_trial is None:
-                gpus_per_trial = ranks if any(node.gpus >= ranks for node in nodes) else 0
-            fitting = slots_for(nodes, ranks, gpus_per_trial)
-            self.slots = fitting if concurrency == "auto" else concurrency
-            if gpus_per_trial and self.slots > fitting:
-                raise ClusterError(
-                    f"--concurrency {self.slots} with {gpus_per_trial} GPUs a trial needs "
-                    f"{self.slots * gpus_per_trial} GPUs; this cluster holds {fitting} such trials at once"
-                )
-            self._shape = GroupShape(
-                ranks=ranks,
-                cpus_per_rank=cpus_per_rank(nodes, self.slots, ranks),
-                gpus_per_rank=1 if gpus_per_trial else 0,
-                timeout_s=collective_timeout_s,
+            self._machines = Machines(self._cluster, request or Request(), concurrency, wait_for_nodes_s)
+            self._crew = Crew(
+                demand=self._machines.demand,
+                trainer=trainer,
+                data=ray.put(data),
+                precision=precision,
+                collective_s=collective_timeout_s,
+                limits=limits or Limits(),
+                versions=own_versions(),
+                post=self._messages.put,
             )
+            self._ask_for_groups()
         except BaseException:
             self._cluster.close()
             raise
-        self._trainer = trainer
-        self._data = ray.put(data)
-        self._groups: list[WorkerGroup] = []
-        self._ids = itertools.count()
-        self._is_closed = False
+
+    @property
+    def slots(self) -> int:
+        """Groups that have their place, or a job already."""
+        return sum(group.is_placed or group.job is not None for group in self._groups)
+
+    @property
+    def concurrency(self) -> int:
+        """Trials at once, if nothing else runs on the machines that are there now."""
+        return max(1, self._machines.capacity)
 
     def submit(self, task: Task) -> Job:
         """Give the task to an idle group, or to a new one where none is."""
         job = Job(id=next(self._ids), task=task)
-        group = next((group for group in self._groups if group.job is None), None)
-        if group is None:
-            group = WorkerGroup(self._shape, self._trainer, self._data)
-            self._groups.append(group)
-        group.run(job)
+        self._start(job)
         return job
 
     def events(self, timeout_s: float) -> Sequence[Event]:
         """Wait for the first message of any rank, then take all that are there."""
-        pending = {ref: group for group in self._groups if group.job for ref in group.pending()}
-        if not pending:
-            return ()
-        ray.wait(list(pending), num_returns=1, timeout=timeout_s)
-        ready, _ = ray.wait(list(pending), num_returns=len(pending), timeout=0)
-        events = []
-        for reference in ready:
-            group = pending[reference]
-            if group.job is not None:  # else: ended by an earlier message of this round
-                events.append(group.receive(reference))
-        for group in self._groups:
-            group.warn_when_waiting()
-            events.append(group.overdue())
-        self._groups = [group for group in self._groups if group.is_usable]
-        return [event for event in events if event is not None]
+        deadline = time.monotonic() + timeout_s
+        slots = self.slots
+        while True:
+            now = time.monotonic()
+            messages = self._take(max(0.0, min(deadline - now, self._patience_s(now))))
+            events = [event for message in messages if (event := self._receive(message)) is not None]
+            events += self._tend()
+            for event in events:
+                if not isinstance(event, Reported):
+                    self._starts.pop(event.job.id, None)
+            if events or None in messages or self.slots != slots or time.monotonic() >= deadline:
+                return events
+
+    def wake(self) -> None:
+        """End the waiting of `events`; from any thread."""
+        self._messages.put(None)
 
     def decide(self, job: Job, decision: Decision) -> None:
         """Send the decision to rank 0; nobody waits for it when the job has failed since its report."""
@@ -109,6 +137,7 @@ class RayExecutor(Executor):
 
     def cancel(self, job: Job) -> None:
         """End the processes of the job's group; a later job gets a new one."""
+        self._starts.pop(job.id, None)
         group = self._group_of(job)
         if group is not None:
             group.close()
@@ -123,6 +152,97 @@ class RayExecutor(Executor):
             group.close()
         self._groups.clear()
         self._cluster.close()
+
+    # -- messages ----------------------------------------------------------------------------------------------
+
+    def _take(self, timeout_s: float) -> Sequence[Message | None]:
+        """All messages that are there; waits for the first one."""
+        messages: list[Message | None] = []
+        try:
+            messages.append(self._messages.get(timeout=timeout_s))
+            while True:
+                messages.append(self._messages.get_nowait())
+        except queue.Empty:
+            return messages
+
+    def _receive(self, message: Message | None) -> Event | None:
+        if message is None or not message.group.is_usable:
+            return None
+        try:
+            return message.group.receive(message)
+        except GroupUnusableError as error:
+            return self._start_elsewhere(error)
+
+    def _start_elsewhere(self, error: GroupUnusableError) -> Event | None:
+        """Give a job that has not begun to another group, away from machines that cannot run any.
+
+        Raises:
+            ClusterError: no machine is left.
+        """
+        self._forget_closed_groups()
+        self._machines.shun(error.nodes)
+        if self._machines.capacity == 0:
+            raise ClusterError(f"the workers cannot be used: {error.failure}") from error
+        _log.warning("a worker group cannot be used and is made anew: %s", error.failure)
+        if self._starts.get(error.job.id, 0) >= MAX_STARTS:
+            return Failed(job=error.job, failure=error.failure)
+        self._start(error.job)
+        return None
+
+    # -- groups ------------------------------------------------------------------------------------------------
+
+    def _start(self, job: Job) -> None:
+        idle = [group for group in self._groups if group.job is None]
+        group = min(idle, key=lambda g: (not g.is_placed, not g.is_warm), default=None) or self._new_group()
+        self._starts[job.id] = self._starts.get(job.id, 0) + 1
+        group.run(job)
+        self._ask_for_groups()
+
+    def _new_group(self) -> WorkerGroup:
+        group = WorkerGroup(self._crew, self._machines.hosts, self._machines.shunned)
+        self._groups.append(group)
+        return group
+
+    def _ask_for_groups(self) -> None:
+        """Have a place ready for the next trial, as far as the machines hold one."""
+        busy = sum(group.job is not None for group in self._groups)
+        while len(self._groups) < max(1, min(self._machines.capacity, 2 * busy)):
+            self._new_group()
+        for group in self._groups:
+            group.look()
+
+    def _tend(self) -> Sequence[Event]:
+        now = time.monotonic()
+        if self._machines.look(now):
+            self._close_idle_groups(now)
+        events = [event for group in self._groups if (event := group.tend(now)) is not None]
+        self._forget_closed_groups()
+        self._ask_for_groups()
+        self._warn_of_waiting(now)
+        return events
+
+    def _warn_of_waiting(self, now: float) -> None:
+        """Say so when a trial has no place for long, or there is none for any."""
+        unplaced = [group for group in self._groups if not group.is_placed]
+        waiting = [group for group in unplaced if group.job is not None or len(unplaced) == len(self._groups)]
+        if waiting:
+            self._machines.warn_of_waiting(now - min(group.requested_at for group in waiting), now)
+
+    def _close_idle_groups(self, now: float) -> None:
+        """End idle groups that nobody needs: of machines that are gone, rested for long, or in the way of others."""
+        idle = [group for group in self._groups if group.job is None and group.is_placed]
+        is_wanted = bool(idle) and self._machines.others_wait({group.id for group in self._groups})
+        for group in idle:
+            is_gone = not self._machines.alive.issuperset(group.nodes)
+            if is_gone or is_wanted or (group.is_warm and now - group.rested_at > REST_S):
+                group.close()
+
+    def _forget_closed_groups(self) -> None:
+        self._groups = [group for group in self._groups if group.is_usable]
+
+    def _patience_s(self, now: float) -> float:
+        waiting = [now - group.requested_at for group in self._groups if not group.is_placed]
+        return EAGER_S if waiting and min(waiting) < EAGER_FOR_S else TEND_S
 
     def _group_of(self, job: Job) -> WorkerGroup | None:
         return next((group for group in self._groups if group.job == job), None)

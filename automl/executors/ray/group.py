@@ -1,209 +1,380 @@
 """A worker group: the ranks of one trial after the other, in one placement group, kept warm."""
 
-import logging
-import re
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
 
 import ray
-from ray.exceptions import OutOfMemoryError, RayActorError, RayError
+from ray.exceptions import RayActorError, RayError
 from ray.util.placement_group import placement_group, placement_group_table, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from automl.executors.base import Event, Failed, Finished, Job, Reported
-from automl.executors.ray.cluster import ClusterError
-from automl.executors.ray.rank import Rank
+from automl.executors.ray.losses import ask_for_memory_kills, died_at_birth, ended_by_kernel, loss
+from automl.executors.ray.placement import Demand
+from automl.executors.ray.rank import Began, Place, Rank, Unusable
+from automl.executors.ray.watch import Limits, Watch
 from automl.worker import Failure, Outcome, describe_failure
+from trainers.config import Precision
 from trainers.reporting import Decision
 
-__all__ = ["GroupShape", "WorkerGroup"]
-
-_log = logging.getLogger(__name__)
+__all__ = ["Crew", "GroupUnusableError", "Message", "WorkerGroup"]
 
 PEER_GRACE_S = 2.0
 """How long the ranks of a failed trial are given to tell their own side before the group is ended."""
-WAITS_S, WAITS_AGAIN_S = 20.0, 300.0
-"""How long a group may wait for its place before that is said, and before it is said again."""
-_ENDED_FOR_MEMORY = ("NODE_OUT_OF_MEMORY", "running low on memory")
-_LONGEST_MESSAGE = 400
+PULSE_S = 2.0
+"""How often ranks are asked what they do; shorter limits are looked after more often."""
+DRIVER_STOOD_S = 5.0
+"""A driver that has not looked for so long stood still itself, or waited for the database."""
 KEEPS_THE_GROUP = frozenset({"non_finite", "bad_data"})
 """Causes that all ranks find together, so that none of them hangs in a collective operation afterwards."""
+KEEPS_A_SINGLE_RANK = KEEPS_THE_GROUP | {"user_error"}
+"""Causes after which a process without peers is as good as new; after `oom` only a new one has clean memory."""
+
+_RankActor = ray.remote(concurrency_groups={"reports": 1, "control": 1})(Rank)  # type: ignore[call-overload]  # an option of actors
+_Kind: TypeAlias = Literal["outcome", "report", "pulse", "kills"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupShape:
-    """What one trial occupies.
+class Message:
+    """An answer of a worker process, as it comes in: to be received by its group in the driver's thread."""
+
+    group: "WorkerGroup"
+    job: Job
+    kind: _Kind
+    rank: int
+    answer: "Future[Any]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crew:
+    """What all groups of one executor are made for.
 
     Attributes:
-        ranks: processes of the group.
-        cpus_per_rank: logical CPUs that each rank reserves; may be a fraction.
-        gpus_per_rank: 0 or 1.
-        timeout_s: how long a collective operation may take.
+        demand: what a trial occupies.
+        trainer: reference of the trainer.
+        data: Ray's reference of the loaded data.
+        precision: what the search trains with.
+        collective_s: how long ranks wait for each other in one operation.
+        limits: how long a trial may take.
+        versions: what the driver runs with.
+        post: takes messages, from any thread.
     """
 
-    ranks: int
-    cpus_per_rank: float
-    gpus_per_rank: int
-    timeout_s: float
+    demand: Demand
+    trainer: str
+    data: Any
+    precision: Precision
+    collective_s: float
+    limits: Limits
+    versions: Mapping[str, str]
+    post: Callable[[Message], None]
+
+
+class GroupUnusableError(Exception):
+    """The processes of a group cannot run any task of this search; no fault of the job.
+
+    Attributes:
+        job: what it was given, and has not begun.
+        failure: why.
+        nodes: identities of the machines where every new process would meet the same.
+    """
+
+    def __init__(self, job: Job, failure: Failure, nodes: Collection[str]) -> None:
+        super().__init__(str(failure))
+        self.job = job
+        self.failure = failure
+        self.nodes = frozenset(nodes)
+
+
+@dataclass(slots=True)
+class _Run:
+    """What is known of the job that is under way."""
+
+    job: Job
+    watch: Watch
+    pulse_at: float
+    waiting: set[int]
+    outcomes: dict[int, Outcome | Failure] = field(default_factory=dict)
+    asked: set[int] = field(default_factory=set)
+    pulsing: set[int] = field(default_factory=set)
+    deadline: float | None = None
+
+    @property
+    def failures(self) -> list[Failure]:
+        return [outcome for outcome in self.outcomes.values() if isinstance(outcome, Failure)]
 
 
 class WorkerGroup:
-    """Runs one job at a time and lives on after it, unless a rank got lost or may hang."""
+    """Runs one job at a time and lives on after it, unless a rank got lost or may hang.
 
-    def __init__(self, shape: GroupShape, trainer: str, data: Any) -> None:
-        """Ask for the processes; they start while the driver goes on.
+    It first holds a reservation alone; its processes are made for the first job.
+    """
+
+    def __init__(self, crew: Crew, hosts: Mapping[str, str], shunned: Collection[str] = ()) -> None:
+        """Ask for the reservation; nothing waits for it.
 
         Args:
-            shape: what the group occupies.
-            trainer: reference of the trainer.
-            data: Ray's reference of the loaded data.
+            crew: what it is made for.
+            hosts: identity of a machine -> its name, kept up to date by the caller.
+            shunned: identities of machines that cannot be used.
         """
-        bundle = {"CPU": shape.cpus_per_rank}
-        if shape.gpus_per_rank:
-            bundle["GPU"] = shape.gpus_per_rank
-        self._placement = placement_group([bundle] * shape.ranks, strategy="STRICT_PACK")
-        actor = ray.remote(concurrency_groups={"reports": 1, "control": 1})(Rank)  # type: ignore[call-overload]  # an option of actors
-        self._ranks = [
-            actor.options(
-                num_cpus=shape.cpus_per_rank,
-                num_gpus=shape.gpus_per_rank,
-                scheduling_strategy=PlacementGroupSchedulingStrategy(self._placement, index),
-            ).remote()
-            for index in range(shape.ranks)
-        ]
-        threads = max(1, int(shape.cpus_per_rank))
-        for rank in self._ranks:
-            rank.set_up.remote(trainer, data, threads)
-        address = self._ranks[0].open_store.remote(shape.ranks) if shape.ranks > 1 else None
-        for index, rank in enumerate(self._ranks):
-            rank.join.remote(index, shape.ranks, address, shape.timeout_s, shape.gpus_per_rank > 0)
-        self._is_placed = False
-        self._warn_at = time.monotonic() + WAITS_S
-        self._needs = (shape.cpus_per_rank, shape.gpus_per_rank)
+        demand = crew.demand
+        self._crew, self._hosts = crew, hosts
+        selector = {"ray.io/node-id": f"!in({','.join(sorted(shunned))})"}
+        self._placement = placement_group(
+            [demand.bundle()] * demand.ranks,
+            strategy="PACK" if demand.spread else "STRICT_PACK",
+            bundle_label_selector=[selector] * demand.ranks if shunned else None,
+        )
+        self._ranks: list[Any] = []
+        self._nodes: Mapping[int, str] = {}
+        self._memory_kills: dict[int, int] = {}
+        self._run: _Run | None = None
+        self.requested_at = self.rested_at = self._tended_at = time.monotonic()
+        self.is_placed = False
         self.is_usable = True
-        self.job: Job | None = None
-        self._running: dict[Any, int] = {}
-        self._outcomes: dict[int, Outcome | Failure] = {}
-        self._report: Any = None
-        self._deadline: float | None = None
+
+    @property
+    def id(self) -> str:
+        """Ray's name of the reservation."""
+        return str(self._placement.id.hex())
+
+    @property
+    def job(self) -> Job | None:
+        """The job that is under way."""
+        return None if self._run is None else self._run.job
+
+    @property
+    def is_warm(self) -> bool:
+        """Whether it holds processes, not a reservation alone."""
+        return bool(self._ranks)
+
+    @property
+    def nodes(self) -> frozenset[str]:
+        """Identities of the machines that its ranks have their places on; empty before it is placed."""
+        return frozenset(self._nodes.values())
+
+    def look(self) -> bool:
+        """Ask Ray whether the group has its place by now."""
+        if not self.is_placed:
+            entry = placement_group_table(self._placement)
+            self.is_placed = entry["state"] == "CREATED"
+            self._nodes = dict(entry["bundles_to_node_id"]) if self.is_placed else {}
+            self._tended_at = time.monotonic()
+            if self._run is not None:
+                self._run.watch.excuse(self._tended_at - self.requested_at)
+        return self.is_placed
 
     def run(self, job: Job) -> None:
-        """Start the job on all ranks."""
-        self.job = job
-        self._outcomes = {}
-        self._deadline = None
-        self._running = {rank.run.remote(job.task): index for index, rank in enumerate(self._ranks)}
-        self._report = self._ranks[0].next_report.remote(None)
+        """Start the job on all ranks, as soon as they have their place."""
+        ranks, now = self._crew.demand.ranks, time.monotonic()
+        self._run = _Run(
+            job=job,
+            watch=Watch(limits=self._crew.limits, ranks=ranks, placed_at=now),
+            pulse_at=now + self._pulse_s,
+            waiting=set(range(ranks)),
+        )
+        if not self._ranks:
+            self._ranks = self._make_ranks()
+            self._ask_for_pulses()
+        for index, rank in enumerate(self._ranks):
+            self._listen(rank.run.remote(job.task), "outcome", index)
+        self._ask_for_report(None)
 
     def decide(self, decision: Decision) -> None:
         """Answer the last report and ask for the next one, in one message."""
-        self._report = self._ranks[0].next_report.remote(decision)
+        if self._run is not None:
+            self._run.watch.decide(time.monotonic())
+            self._ask_for_report(decision)
 
-    def pending(self) -> Sequence[Any]:
-        """The references that will tell something."""
-        return [*self._running, *([] if self._report is None else [self._report])]
+    def receive(self, message: Message) -> Event | None:
+        """Take a message; None when it makes no event.
 
-    def receive(self, reference: Any) -> Event | None:
-        """Take what a ready reference holds; None when it makes no event yet."""
-        assert self.job is not None
-        if reference == self._report:
-            return self._receive_report(self.job)
-        rank = self._running.pop(reference)
-        try:
-            self._outcomes[rank] = ray.get(reference)
-        except RayError as error:
-            _raise_when_it_never_started(error)
-            self._outcomes[rank] = _gone(error, rank)
-        except Exception as error:  # a person's own result may raise anything when it is read
-            self._outcomes[rank] = describe_failure(error, rank)
-        return self._end()
+        Raises:
+            GroupUnusableError: the processes can run nothing; the group is closed.
+        """
+        if self._run is None or message.job != self._run.job:
+            return None  # of a job that has ended
+        match message.kind:
+            case "outcome":
+                return self._receive_outcome(self._run, message.rank, message.answer)
+            case "report":
+                return self._receive_report(self._run, message.answer)
+            case "pulse":
+                self._receive_pulse(self._run, message.rank, message.answer)
+                return None
+            case "kills":
+                return self._receive_kills(self._run, message.rank, message.answer)
 
-    def warn_when_waiting(self) -> None:
-        """Say when the group has no place yet: the cluster is full of other work, or has lost a machine."""
-        if self._is_placed or time.monotonic() < self._warn_at:
-            return
-        self._is_placed = placement_group_table(self._placement)["state"] == "CREATED"
-        if not self._is_placed:
-            free = ray.available_resources()  # type: ignore[no-untyped-call]  # Ray's own
-            _log.warning(
-                "a trial waits for a machine with room for %d times %g CPUs and %d GPUs; free on all: %g and %g",
-                len(self._ranks), *self._needs, free.get("CPU", 0.0), free.get("GPU", 0.0),
-            )  # fmt: skip
-        self._warn_at = time.monotonic() + WAITS_AGAIN_S
-
-    def overdue(self) -> Event | None:
-        """The failure of a job whose other ranks have not answered within the grace time."""
-        if self.job is None or self._deadline is None or time.monotonic() < self._deadline:
+    def tend(self, now: float) -> Event | None:
+        """Look after the job: its limits, peers that do not answer, and the next question how it fares."""
+        run, passed_s, self._tended_at = self._run, now - self._tended_at, now
+        if run is None or not self.is_placed:
             return None
-        return self._fail(self.job)
+        if passed_s > DRIVER_STOOD_S:
+            run.watch.excuse(passed_s)
+        if run.deadline is not None:
+            return self._fail(run) if now > run.deadline else None
+        verdict = run.watch.verdict(now)
+        if verdict is not None:
+            run.outcomes[verdict.rank] = Failure(
+                cause="timeout",
+                error="TimeoutError",
+                message=verdict.reason,
+                traceback=verdict.stack,
+                rank=verdict.rank,
+                host=self._host(verdict.rank),
+            )
+            return self._fail(run)
+        if now >= run.pulse_at:
+            run.pulse_at = now + self._pulse_s
+            self._ask_for_pulses()
+        return None
 
     def close(self) -> None:
         """End all processes of the group and give back what it occupies."""
         self.is_usable = False
-        self.job = None
+        self._run = None
         for rank in self._ranks:
             ray.kill(rank)
         remove_placement_group(self._placement)
 
-    def _receive_report(self, job: Job) -> Event | None:
-        reference, self._report = self._report, None
+    # -- processes ---------------------------------------------------------------------------------------------
+
+    def _make_ranks(self) -> list[Any]:
+        """Ask for the processes and their set-up; they start while the driver goes on."""
+        crew, demand = self._crew, self._crew.demand
+        ranks = [
+            _RankActor.options(
+                num_cpus=demand.cpus,
+                num_gpus=demand.gpus,
+                memory=demand.memory or None,
+                scheduling_strategy=PlacementGroupSchedulingStrategy(self._placement, index),
+            ).remote(Place(rank=index, ranks=demand.ranks, has_gpu=demand.gpus > 0, timeout_s=crew.collective_s))
+            for index in range(demand.ranks)
+        ]
+        for rank in ranks:
+            rank.set_up.remote(crew.trainer, crew.data, max(1, int(demand.cpus)), crew.versions)
+        address = ranks[0].open_store.remote() if demand.ranks > 1 else None
+        for rank in ranks:
+            rank.join.remote(address, crew.precision)
+        return ranks
+
+    def _listen(self, reference: Any, kind: _Kind, rank: int) -> None:
+        """Have the answer posted when it comes."""
+        assert self._run is not None
+        job, post = self._run.job, self._crew.post
+
+        def on_answer(answer: "Future[Any]") -> None:
+            post(Message(group=self, job=job, kind=kind, rank=rank, answer=answer))
+
+        reference.future().add_done_callback(on_answer)
+
+    def _ask_for_report(self, decision: Decision | None) -> None:
+        self._listen(self._ranks[0].next_report.remote(decision), "report", 0)
+
+    def _ask_for_pulses(self) -> None:
+        assert self._run is not None
+        for index in set(range(len(self._ranks))) - self._run.pulsing:
+            self._run.pulsing.add(index)
+            self._listen(self._ranks[index].pulse.remote(), "pulse", index)
+
+    @property
+    def _pulse_s(self) -> float:
+        limits = self._crew.limits
+        return min([PULSE_S, *(limit / 4 for limit in (limits.trial_s, limits.stall_s) if limit is not None)])
+
+    def _host(self, rank: int) -> str:
+        return self._hosts.get(self._nodes.get(rank, ""), "")
+
+    # -- messages ----------------------------------------------------------------------------------------------
+
+    def _receive_report(self, run: _Run, answer: "Future[Any]") -> Event | None:
         try:
-            report = ray.get(reference)
+            report = answer.result()
         except RayActorError:
-            return None  # the rank's own reference tells why
+            return None  # the rank's own outcome tells why
         except Exception as error:  # a person's own report may raise anything when it is read
-            self._outcomes[0] = describe_failure(error, rank=0)
-            return self._fail(job)
-        return None if report is None else Reported(job=job, report=report)
-
-    def _end(self) -> Event | None:
-        """The job's end, once every rank has answered, or one has failed alone."""
-        assert self.job is not None
-        failed = [outcome for outcome in self._outcomes.values() if isinstance(outcome, Failure)]
-        if self._running:
-            if failed and self._deadline is None:
-                self._deadline = time.monotonic() + PEER_GRACE_S
+            run.outcomes[0] = describe_failure(error, rank=0)
+            return self._fail(run)
+        if isinstance(report, Began):
+            run.watch.begin(time.monotonic())
+            self._ask_for_report(None)
             return None
-        if failed:
-            return self._fail(self.job)
-        return self._free(Finished(job=self.job, outcome=_of_rank_0(self._outcomes)))
+        if report is None:
+            return None
+        run.watch.report()
+        return Reported(job=run.job, report=report)
 
-    def _fail(self, job: Job) -> Event:
-        failures = [outcome for outcome in self._outcomes.values() if isinstance(outcome, Failure)]
-        first = next((failure for failure in failures if not failure.is_follow_up), failures[0])
-        event = Failed(job=job, failure=first)
-        if len(failures) == len(self._ranks) and all(f.cause in KEEPS_THE_GROUP for f in failures):
+    def _receive_outcome(self, run: _Run, rank: int, answer: "Future[Any]") -> Event | None:
+        run.waiting.discard(rank)
+        try:
+            outcome = answer.result()
+        except RayError as error:
+            outcome = self._gone(run, error, rank)
+        except Exception as error:  # a person's own result may raise anything when it is read
+            outcome = describe_failure(error, rank)
+        if isinstance(outcome, Unusable):
+            self.close()
+            raise GroupUnusableError(run.job, outcome.failure, self.nodes if outcome.is_for_good else ())
+        run.outcomes[rank] = outcome
+        return self._end(run)
+
+    def _gone(self, run: _Run, error: RayError, rank: int) -> Failure:
+        """A rank whose process is gone: ask its machine whether the kernel ended it for want of memory."""
+        self.look()  # it may have been placed and lost since the last look
+        failure = loss(error, rank, self._host(rank))
+        if died_at_birth(error):
+            self.close()
+            raise GroupUnusableError(run.job, failure, self.nodes)
+        if failure.cause == "lost" and rank in self._memory_kills and rank in self._nodes:
+            run.asked.add(rank)
+            self._listen(ask_for_memory_kills(self._nodes[rank]), "kills", rank)
+        return failure
+
+    def _receive_kills(self, run: _Run, rank: int, answer: "Future[Any]") -> Event | None:
+        run.asked.discard(rank)
+        if answer.exception() is None and answer.result() > self._memory_kills[rank]:
+            run.outcomes[rank] = ended_by_kernel(rank, self._host(rank))
+        return self._end(run)
+
+    def _receive_pulse(self, run: _Run, rank: int, answer: "Future[Any]") -> None:
+        run.pulsing.discard(rank)
+        if answer.exception() is None:  # else: the rank's own outcome tells why
+            self._memory_kills[rank] = answer.result().memory_kills
+            run.watch.note(rank, answer.result(), time.monotonic())
+
+    # -- ending ------------------------------------------------------------------------------------------------
+
+    def _end(self, run: _Run) -> Event | None:
+        """The job's end, once every rank has answered, or one has failed alone."""
+        if run.waiting or run.asked:
+            if run.failures and run.deadline is None:
+                run.deadline = time.monotonic() + PEER_GRACE_S
+            return None
+        if run.failures:
+            return self._fail(run)
+        outcome = run.outcomes[0]
+        assert not isinstance(outcome, Failure)
+        return self._free(Finished(job=run.job, outcome=outcome))
+
+    def _fail(self, run: _Run) -> Event:
+        event = Failed(job=run.job, failure=_first_cause(run.failures))
+        keeps = KEEPS_THE_GROUP if len(self._ranks) > 1 else KEEPS_A_SINGLE_RANK
+        if len(run.failures) == len(self._ranks) and all(failure.cause in keeps for failure in run.failures):
             return self._free(event)
         self.close()
         return event
 
     def _free(self, event: Event) -> Event:
-        self.job = None
-        self._report = None
+        self._run = None
+        self.rested_at = time.monotonic()
         return event
 
 
-def _of_rank_0(outcomes: dict[int, Outcome | Failure]) -> Outcome:
-    outcome = outcomes[0]
-    assert not isinstance(outcome, Failure)
-    return outcome
-
-
-def _raise_when_it_never_started(error: RayError) -> None:
-    """A worker that cannot even be made is no fault of a trial: every trial would meet the same."""
-    if isinstance(error, RayActorError) and "creation task" in str(error):
-        raise ClusterError(f"the workers cannot be started: {_in_a_line(error)}") from error
-
-
-def _gone(error: RayError, rank: int) -> Failure:
-    """A rank whose process or machine is gone; Ray says so when it has ended it for want of memory."""
-    is_oom = isinstance(error, OutOfMemoryError) or any(sign in str(error) for sign in _ENDED_FOR_MEMORY)
-    return Failure(cause="oom" if is_oom else "lost", error=type(error).__name__, message=_in_a_line(error), rank=rank)
-
-
-def _in_a_line(error: RayError) -> str:
-    """Ray's explanation without colours and line breaks, as much of it as helps."""
-    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
-    return " ".join(text.split())[:_LONGEST_MESSAGE]
+def _first_cause(failures: Sequence[Failure]) -> Failure:
+    """The failure that is no consequence of another rank's."""
+    return next((failure for failure in failures if not failure.is_follow_up), failures[0])

@@ -1,11 +1,13 @@
 """One rank of a worker group, inside a Ray worker process.
 
-At import this module needs only the standard library and Ray: our packages are put first on the import path before
-anything of theirs is loaded.
+At import this module needs only the standard library, Ray and modules of ours that need no more: our packages are put
+first on the import path before anything else of theirs is loaded.
 """
 
 import os
 import queue
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import ray
@@ -13,41 +15,98 @@ import ray
 from automl.env import put_own_packages_first
 
 if TYPE_CHECKING:
+    from automl.executors.ray.watch import Pulse
     from automl.worker import Failure, Outcome, Task
+    from trainers.config import Precision
     from trainers.distributed import Ranks
     from trainers.reporting import Decision, Report
     from trainers.trainer import Trainer
 
-__all__ = ["Rank"]
+__all__ = ["Began", "Place", "Rank", "Unusable"]
+
+
+@dataclass(frozen=True, slots=True)
+class Began:
+    """Comes before the reports of a task: rank 0 is set up and works on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unusable:
+    """The process cannot run any task of this search, or the group cannot be joined; no fault of the task.
+
+    Attributes:
+        failure: why.
+        is_for_good: whether every new process on this machine would meet the same.
+    """
+
+    failure: "Failure"
+    is_for_good: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A rank's place in its group.
+
+    Attributes:
+        rank: 0 to `ranks` - 1.
+        ranks: processes of the group.
+        has_gpu: whether a GPU, or a share of one, is reserved for it.
+        timeout_s: how long a collective operation may take.
+    """
+
+    rank: int
+    ranks: int
+    has_gpu: bool
+    timeout_s: float
 
 
 class Rank:
     """Keeps torch, the device, the data and the process group warm from one trial to the next.
 
-    Ray runs `set_up`, `join` and `run` one after the other in the order of the calls; `next_report` and `process` run
-    beside them in concurrency groups of their own. The driver never waits for a set-up step: what goes wrong there is
-    told by the first `run`.
+    Ray runs `set_up`, `join` and `run` one after the other, in the order of the calls and in one thread; `next_report`
+    and `pulse` run beside them in concurrency groups of their own. The driver never waits for a set-up step: what goes
+    wrong there is told by the first `run`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, place: Place) -> None:
         put_own_packages_first()
+        from automl.executors.ray.vital_signs import VitalSigns
+
+        self._place = place
+        self._signs = VitalSigns()
         self._trainer: Trainer | None = None
         self._data: Any = None
         self._ranks: Ranks | None = None
-        self._setup_failure: Failure | None = None
-        self._reports: queue.SimpleQueue[Report | None] = queue.SimpleQueue()
+        self._unusable: Unusable | None = None
+        self._reports: queue.SimpleQueue[Began | Report | None] = queue.SimpleQueue()
         self._decisions: queue.SimpleQueue[Decision] = queue.SimpleQueue()
 
     @ray.method(concurrency_group="control")
+    def pulse(self) -> "Pulse":
+        """What this process does at the moment, also while it trains."""
+        return self._signs.pulse()
+
+    @ray.method(concurrency_group="control")
     def process(self) -> int:
-        """The process that runs this rank, also while it trains."""
+        """The process that runs this rank."""
         return os.getpid()
 
-    def set_up(self, trainer: str, data: Any, threads: int) -> None:
-        """Import torch and the trainer, and keep the data, which Ray shares among the processes of a machine."""
+    def set_up(self, trainer: str, data: Any, threads: int, versions: Mapping[str, str]) -> None:
+        """Import torch and the trainer, and keep the data, which Ray shares among the processes of a machine.
+
+        Args:
+            trainer: reference of the trainer.
+            data: what its `load` returned.
+            threads: threads that torch computes with.
+            versions: what the driver runs with.
+        """
+        from automl.executors.ray.versions import mismatch, own_versions
         from automl.worker import describe_failure
 
         try:
+            differing = mismatch(versions, own_versions(), _host())
+            if differing is not None:
+                raise RuntimeError(differing)
             import torch
 
             from trainers.tasks import load_trainer
@@ -56,9 +115,9 @@ class Rank:
             self._trainer = load_trainer(trainer)
             self._data = data
         except Exception as error:
-            self._setup_failure = describe_failure(error, rank=None)
+            self._unusable = Unusable(describe_failure(error, rank=None), is_for_good=True)
 
-    def open_store(self, world_size: int) -> tuple[str, int]:
+    def open_store(self) -> tuple[str, int]:
         """Open the rendezvous of the group on a port that the system chooses; return its host and port."""
         from automl.worker import describe_failure
 
@@ -66,61 +125,91 @@ class Rank:
         try:
             from torch._C._distributed_c10d import TCPStore
 
-            self._store = TCPStore(host, 0, world_size, is_master=True, wait_for_workers=False)
+            self._store = TCPStore(host, 0, self._place.ranks, is_master=True, wait_for_workers=False)
         except Exception as error:
-            self._setup_failure = describe_failure(error, rank=0)
+            self._cannot_join(describe_failure(error, rank=0))
             return host, 0  # nobody listens there: the other ranks fail, too
         return host, self._store.port
 
-    def join(
-        self, rank: int, world_size: int, address: tuple[str, int] | None, timeout_s: float, has_gpu: bool
-    ) -> None:
-        """Take a place in the process group; a group of one needs no rendezvous.
+    def join(self, address: tuple[str, int] | None, precision: "Precision") -> None:
+        """Take the place in the process group; a group of one needs no rendezvous.
 
-        Ray shows each rank the one GPU that it reserved, so that it is always number 0.
+        Args:
+            address: the rendezvous; None for a group of one.
+            precision: what the search trains with, which this device must be able to.
         """
         from automl.worker import describe_failure
 
-        if self._setup_failure is not None:
+        if self._unusable is not None:
             return
+        place = self._place
         try:
             import torch
             from torch._C._distributed_c10d import TCPStore
 
             from trainers.distributed import Ranks, open_ranks
+            from trainers.precision import check_precision
 
-            device = torch.device("cuda", 0) if has_gpu else torch.device("cpu")
+            device = torch.device("cuda", _gpu_index()) if place.has_gpu else torch.device("cpu")
+            try:
+                check_precision(precision, device)
+            except Exception as error:
+                self._unusable = Unusable(describe_failure(error, rank=place.rank), is_for_good=True)
+                return
             if address is None:
                 self._ranks = Ranks.alone(device)
                 return
-            if rank > 0:
+            if place.rank > 0:
                 host, port = address
-                self._store = TCPStore(host, port, world_size, is_master=False)
-            self._ranks = open_ranks(rank, world_size, self._store, device, timeout_s)
+                self._store = TCPStore(host, port, place.ranks, is_master=False)
+            self._ranks = open_ranks(place.rank, place.ranks, self._store, device, place.timeout_s)
         except Exception as error:
-            self._setup_failure = describe_failure(error, rank=rank)
+            self._cannot_join(describe_failure(error, rank=place.rank))
 
-    def run(self, task: "Task") -> "Outcome | Failure":
+    def run(self, task: "Task") -> "Outcome | Failure | Unusable":
         """Train or evaluate; failures are returned, not raised."""
+        from automl.leftovers import no_leftovers
         from automl.worker import run_task
 
-        if self._setup_failure is not None:
-            return self._finish(self._setup_failure)
-        assert self._trainer is not None
-        assert self._ranks is not None
-        return self._finish(run_task(task, self._trainer, self._data, self._ranks, self._ask))
+        try:
+            if self._unusable is not None:
+                return self._unusable
+            assert self._trainer is not None
+            assert self._ranks is not None
+            self._tell(Began())
+            with self._signs.watched(), no_leftovers():
+                return run_task(task, self._trainer, self._data, self._ranks, self._ask)
+        finally:
+            self._tell(None)
 
     @ray.method(concurrency_group="reports")
-    def next_report(self, decision: "Decision | None") -> "Report | None":
+    def next_report(self, decision: "Decision | None") -> "Began | Report | None":
         """Answer the last report, if there was one, and wait for the next; None: the task has ended."""
         if decision is not None:
             self._decisions.put(decision)
         return self._reports.get()
 
     def _ask(self, report: "Report") -> "Decision":
-        self._reports.put(report)
+        self._tell(report)
         return self._decisions.get()
 
-    def _finish(self, outcome: "Outcome | Failure") -> "Outcome | Failure":
-        self._reports.put(None)
-        return outcome
+    def _tell(self, report: "Began | Report | None") -> None:
+        if self._place.rank == 0:  # nobody listens to the others
+            self._reports.put(report)
+
+    def _cannot_join(self, failure: "Failure") -> None:
+        self._unusable = Unusable(failure, is_for_good=False)
+
+
+def _host() -> str:
+    import socket
+
+    return socket.gethostname()
+
+
+def _gpu_index() -> int:
+    """The number under which torch knows the GPU that Ray has reserved for this process."""
+    from automl.executors.ray.gpus import gpu_index
+
+    (assigned,) = ray.get_runtime_context().get_accelerator_ids()["GPU"]
+    return gpu_index(assigned, os.environ.get("CUDA_VISIBLE_DEVICES"))

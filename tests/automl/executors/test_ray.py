@@ -13,9 +13,8 @@ import ray
 from ray.util.placement_group import placement_group_table
 
 from automl.executors.base import Failed, Finished, Reported
-from automl.executors.ray import group
-from automl.executors.ray.cluster import ClusterError, Node, cpus_per_rank, slots_for
 from automl.executors.ray.executor import RayExecutor
+from automl.executors.ray.placement import Request
 from tests.contracts.executor_contract import ExecutorContract, end_of, epochs, run_to_end, toy_task
 from trainers.reporting import Decision
 
@@ -24,7 +23,7 @@ TOY = "tests.helpers.toy:ToyTrainer"
 
 
 def executor_with(ranks: int, concurrency: int = 1) -> RayExecutor:
-    return RayExecutor(TOY, "digits", ranks=ranks, concurrency=concurrency)
+    return RayExecutor(TOY, "digits", request=Request(ranks=ranks, cpus=ranks / 2), concurrency=concurrency)
 
 
 @pytest.mark.usefixtures("ray_cluster")
@@ -39,6 +38,10 @@ class TestRayExecutor(ExecutorContract):
 def pair(ray_cluster: None) -> Iterator[RayExecutor]:
     with executor_with(2) as executor:
         yield executor
+
+
+def reservations() -> set[str]:
+    return {name for name, entry in placement_group_table().items() if entry["state"] != "REMOVED"}
 
 
 def processes_of(executor: RayExecutor) -> list[int]:
@@ -97,59 +100,16 @@ def test_ray_killed_rank_is_lost(pair: RayExecutor, tmp_path: Path) -> None:
 
 
 def test_ray_closed_executor_leaves_no_process_and_no_reservation(ray_cluster: None, tmp_path: Path) -> None:
+    before = reservations()
     executor = executor_with(2)
     run_to_end(executor, executor.submit(toy_task(tmp_path)))
+    assert reservations() > before
     pids = processes_of(executor)
     assert len(pids) == 2
     executor.close()
     _, alive = psutil.wait_procs([psutil.Process(p) for p in pids if psutil.pid_exists(p)], timeout=10)
     assert not alive
-    assert [info["state"] for info in placement_group_table().values() if info["state"] != "REMOVED"] == []
-
-
-def test_ray_group_without_a_place_says_what_it_waits_for(
-    ray_cluster: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(group, "WAITS_S", 0.0)
-    shape = group.GroupShape(ranks=2, cpus_per_rank=64.0, gpus_per_rank=0, timeout_s=60.0)
-    waiting = group.WorkerGroup(shape, TOY, ray.put("digits"))
-    waiting.warn_when_waiting()
-    waiting.warn_when_waiting()
-    waiting.close()
-    assert [record.getMessage().partition(";")[0] for record in caplog.records] == [
-        "a trial waits for a machine with room for 2 times 64 CPUs and 0 GPUs"
-    ]
-
-
-def test_ray_group_with_a_place_says_nothing(
-    ray_cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    with executor_with(1) as executor:
-        run_to_end(executor, executor.submit(toy_task(tmp_path)))
-        for placed in executor._groups:
-            monkeypatch.setattr(placed, "_warn_at", 0.0)
-        run_to_end(executor, executor.submit(toy_task(tmp_path)))
-    assert not caplog.records
-
-
-def test_slots_are_counted_machine_by_machine() -> None:
-    two = [Node(cpus=3, gpus=1), Node(cpus=2, gpus=4)]
-    assert slots_for(two, ranks=2, gpus=0) == 2
-    assert slots_for(two, ranks=2, gpus=2) == 2
-    assert slots_for([Node(cpus=1, gpus=0)], ranks=4, gpus=0) == 1
-    with pytest.raises(ClusterError, match="8 GPUs on one machine, and the largest machine has 4"):
-        slots_for(two, ranks=8, gpus=8)
-
-
-@pytest.mark.parametrize(
-    "cpus, slots, ranks, share",
-    [
-        ((2, 2), 1, 1, 2.0), ((2, 2), 2, 1, 2.0), ((2, 2), 1, 2, 1.0), ((2, 10), 2, 1, 5.0), ((4, 4, 4), 2, 3, 1.0),
-        ((2,), 1, 4, 0.5), ((2,), 3, 1, 0.6666), ((8,), 1, 3, 2.0), ((16,), 4, 2, 2.0),
-    ],
-)  # fmt: skip
-def test_cpus_of_a_rank_fit_one_machine(cpus: tuple[int, ...], slots: int, ranks: int, share: float) -> None:
-    assert cpus_per_rank([Node(cpus=count, gpus=0) for count in cpus], slots, ranks) == share
+    assert reservations() == before
 
 
 def test_ray_dead_address_is_refused_soon_with_advice() -> None:

@@ -1,0 +1,58 @@
+"""Why a rank's process is gone: lost, or ended for want of memory, by Ray or by the machine's kernel."""
+
+import re
+from typing import Any
+
+import ray
+from ray.exceptions import OutOfMemoryError, RayActorError, RayError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from automl.executors.ray.vital_signs import memory_kills
+from automl.worker import Failure
+
+__all__ = ["ask_for_memory_kills", "died_at_birth", "ended_by_kernel", "in_a_line", "loss"]
+
+_ENDED_FOR_MEMORY = ("NODE_OUT_OF_MEMORY", "running low on memory")
+_LONGEST_MESSAGE = 400
+
+
+def loss(error: RayError, rank: int, host: str) -> Failure:
+    """A rank whose process or machine is gone; Ray says so when it has ended it for want of memory."""
+    is_oom = isinstance(error, OutOfMemoryError) or any(sign in str(error) for sign in _ENDED_FOR_MEMORY)
+    return Failure(
+        cause="oom" if is_oom else "lost",
+        error=type(error).__name__,
+        message=in_a_line(error),
+        rank=rank,
+        host=host,
+    )
+
+
+def ended_by_kernel(rank: int, host: str) -> Failure:
+    """A rank whose process the kernel has ended for want of memory, which Ray cannot tell from any other end."""
+    return Failure(
+        cause="oom",
+        error="OutOfMemoryError",
+        message="the machine's kernel ended a process for want of memory at that moment; give trials more memory, "
+        "or let fewer run at once (--memory-per-trial, --concurrency)",
+        rank=rank,
+        host=host,
+    )
+
+
+def died_at_birth(error: RayError) -> bool:
+    """Whether a process of ours could not even be made."""
+    return isinstance(error, RayActorError) and "creation task" in str(error)
+
+
+def ask_for_memory_kills(node_id: str) -> Any:
+    """Ask a machine for its present count of `memory_kills`; return Ray's reference of the answer."""
+    task = ray.remote(memory_kills)
+    place = NodeAffinitySchedulingStrategy(node_id, soft=False)
+    return task.options(num_cpus=0, max_retries=0, scheduling_strategy=place).remote()
+
+
+def in_a_line(error: RayError) -> str:
+    """Ray's explanation without colours and line breaks, as much of it as helps."""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+    return " ".join(text.split())[:_LONGEST_MESSAGE]

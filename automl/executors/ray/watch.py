@@ -1,0 +1,147 @@
+"""Whether a running trial still moves: a pure judgement of what its ranks tell about themselves every few seconds."""
+
+from dataclasses import dataclass, field
+
+__all__ = ["Limits", "Pulse", "Verdict", "Watch"]
+
+MOVING_CPU_SHARE = 0.1
+"""A rank that computes so much of the time moves, even if it stays in one call."""
+SILENT_S = 6.0
+"""A rank that has told nothing for so long, while others have, does not answer any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pulse:
+    """What a rank tells about itself while it works on a task.
+
+    Attributes:
+        place: where its thread is, a value that changes with every step; None while it works on nothing.
+        stack: the same in words, innermost call last.
+        waits_for_peers: whether it is inside an operation of all ranks.
+        cpu_s: CPU time of the process and its children, in seconds.
+        memory_kills: processes that the machine's kernel has ended for want of memory, since it was started.
+    """
+
+    place: int | None
+    stack: str
+    waits_for_peers: bool
+    cpu_s: float
+    memory_kills: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How long a trial may take, in seconds; None: for ever.
+
+    Attributes:
+        trial_s: from its begin on the ranks to its end.
+        stall_s: without any movement of any rank.
+    """
+
+    trial_s: float | None = None
+    stall_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """Why a trial is ended.
+
+    Attributes:
+        reason: in words.
+        rank: the rank that holds it up, as far as can be told.
+        stack: where that rank is.
+    """
+
+    reason: str
+    rank: int
+    stack: str
+
+
+@dataclass(slots=True)
+class _Seen:
+    """The last pulse of a rank, and the last one with which it moved."""
+
+    pulse: Pulse
+    told_at: float
+    moved: Pulse
+    moved_at: float
+
+
+@dataclass(slots=True)
+class Watch:
+    """Follows one trial; all times are seconds of one clock.
+
+    A trial stands still when no rank has moved for long enough: one rank that moves may be what the others wait for. A
+    rank moves when its thread is elsewhere, or computes. While the trial waits for the driver's decision it may stand.
+    """
+
+    limits: Limits
+    ranks: int
+    placed_at: float
+    _began_at: float | None = None
+    _waits_for_driver: bool = False
+    _moved_at: float = field(init=False)
+    _seen: dict[int, _Seen] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Count from the moment at which the ranks had their places."""
+        self._moved_at = self.placed_at
+
+    def begin(self, now: float) -> None:
+        """The ranks have begun to work."""
+        self._began_at = self._moved_at = now
+
+    def excuse(self, seconds: float) -> None:
+        """Do not count a time in which nobody could look, as the driver itself stood still."""
+        self._moved_at += seconds
+        if self._began_at is not None:
+            self._began_at += seconds
+
+    def report(self) -> None:
+        """The trial waits for the driver's decision."""
+        self._waits_for_driver = True
+
+    def decide(self, now: float) -> None:
+        """The trial has its decision."""
+        self._waits_for_driver, self._moved_at = False, now
+
+    def note(self, rank: int, pulse: Pulse, now: float) -> None:
+        """Take what a rank tells."""
+        seen = self._seen.get(rank)
+        if seen is None:
+            self._seen[rank] = _Seen(pulse=pulse, told_at=now, moved=pulse, moved_at=now)
+            return
+        computed_s = pulse.cpu_s - seen.moved.cpu_s
+        if pulse.place != seen.moved.place or computed_s >= MOVING_CPU_SHARE * (now - seen.moved_at):
+            seen.moved, seen.moved_at = pulse, now
+            self._moved_at = max(self._moved_at, now)
+        seen.pulse, seen.told_at = pulse, now
+
+    def verdict(self, now: float) -> Verdict | None:
+        """Why to end the trial now; None: it may go on."""
+        limits = self.limits
+        if limits.trial_s is not None and self._began_at is not None and now - self._began_at > limits.trial_s:
+            return self._against(f"the trial took longer than {limits.trial_s:g} s (--trial-timeout)")
+        stood_s = now - self._moved_at
+        if limits.stall_s is not None and not self._waits_for_driver and stood_s > limits.stall_s:
+            return self._against(f"the trial has stood still for {stood_s:.0f} s (--stall-timeout)")
+        return None
+
+    def _against(self, reason: str) -> Verdict:
+        rank = self._culprit()
+        seen = self._seen.get(rank)
+        if seen is None or rank in self._silent():
+            return Verdict(reason=f"{reason}; rank {rank} does not answer", rank=rank, stack="")
+        calls = [line.strip() for line in seen.pulse.stack.splitlines() if line.lstrip().startswith("File ")]
+        place = f"; rank {rank} is at {calls[-1]}" if calls else ""
+        return Verdict(reason=reason + place, rank=rank, stack=seen.pulse.stack)
+
+    def _culprit(self) -> int:
+        """The rank that the others wait for: one that does not answer, else one that waits for nobody itself."""
+        busy = [rank for rank, seen in sorted(self._seen.items()) if not seen.pulse.waits_for_peers]
+        return next(iter([*self._silent(), *busy]), 0)
+
+    def _silent(self) -> list[int]:
+        newest = max((seen.told_at for seen in self._seen.values()), default=0.0)
+        heard = {rank for rank, seen in self._seen.items() if newest - seen.told_at < SILENT_S}
+        return [rank for rank in range(self.ranks) if rank not in heard] if heard else []
