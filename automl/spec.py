@@ -265,6 +265,13 @@ class SearchSpec(BaseModel):
             raise ValueError("artifacts in memory:// are seen by one process only; use --executor inline, or a folder")
         return value
 
+    @field_validator("trial_timeout")
+    @classmethod
+    def _time_of_a_trial_is_watched_from_outside(cls, value: float | None, info: ValidationInfo) -> float | None:
+        if value is not None and info.data.get("executor") == "inline":
+            raise ValueError("inline runs trials in this process, where nothing can end one; use --executor ray")
+        return value
+
     @field_validator("ray_address")
     @classmethod
     def _ray_address_has_a_port(cls, value: str | None) -> str | None:

@@ -63,6 +63,21 @@ def test_spec_ranks_do_not_share_gpus_unevenly() -> None:
     assert "gpus-per-trial" in problems_of(space="nas_small", procs_per_trial=2, gpus_per_trial=1)
 
 
+def test_spec_single_rank_may_share_a_gpu() -> None:
+    spec = SearchSpec.from_mapping({"space": "nas_small", "gpus_per_trial": "0.25"}, "test")
+    assert spec.gpus_per_trial == 0.25
+    assert "a share of one" in problems_of(space="nas_small", gpus_per_trial=1.5)
+
+
+def test_spec_memory_is_read_in_words() -> None:
+    assert SearchSpec.from_mapping({"space": "nas_small", "memory_per_trial": "2GiB"}, "test").memory_per_trial == 2**31
+    assert "8GiB" in problems_of(space="nas_small", memory_per_trial="much")
+
+
+def test_spec_inline_executor_cannot_limit_the_time_of_a_trial() -> None:
+    assert "--executor ray" in problems_of(space="nas_small", executor="inline", trial_timeout=5)
+
+
 def test_spec_data_may_be_a_mapping_and_its_unknown_keys_are_named() -> None:
     spec = SearchSpec.from_mapping({"space": "nas_small", "data": {"source": "digits", "split_seed": 3}}, "test")
     assert spec.data.split_seed == 3

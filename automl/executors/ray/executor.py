@@ -28,8 +28,8 @@ TEND_S = 0.5
 """How often groups are looked after while no message comes."""
 EAGER_S, EAGER_FOR_S = 0.02, 2.0
 """How often a new group is looked after, and for how long, as it mostly has its place at once."""
-REST_S = 300.0
-"""How long a group without work stays warm; it goes at once when other work waits for its place."""
+REST_S, SHORT_REST_S = 300.0, 1.0
+"""How long a group without work stays warm, and how long when other work waits for its place."""
 MAX_STARTS = 3
 """How often a task that has not begun is given to another group."""
 
@@ -102,7 +102,7 @@ class RayExecutor(Executor):
     @property
     def concurrency(self) -> int:
         """Trials at once, if nothing else runs on the machines that are there now."""
-        return max(1, self._machines.capacity)
+        return max(1, min(self._machines.wanted, self._machines.fitting))
 
     def submit(self, task: Task) -> Job:
         """Give the task to an idle group, or to a new one where none is."""
@@ -181,7 +181,7 @@ class RayExecutor(Executor):
         """
         self._forget_closed_groups()
         self._machines.shun(error.nodes)
-        if self._machines.capacity == 0:
+        if self._machines.fitting == 0:
             raise ClusterError(f"the workers cannot be used: {error.failure}") from error
         _log.warning("a worker group cannot be used and is made anew: %s", error.failure)
         if self._starts.get(error.job.id, 0) >= MAX_STARTS:
@@ -206,7 +206,7 @@ class RayExecutor(Executor):
     def _ask_for_groups(self) -> None:
         """Have a place ready for the next trial, as far as the machines hold one."""
         busy = sum(group.job is not None for group in self._groups)
-        while len(self._groups) < max(1, min(self._machines.capacity, 2 * busy)):
+        while len(self._groups) < max(1, min(self._machines.wanted, 2 * busy)):
             self._new_group()
         for group in self._groups:
             group.look()
@@ -234,7 +234,8 @@ class RayExecutor(Executor):
         is_wanted = bool(idle) and self._machines.others_wait({group.id for group in self._groups})
         for group in idle:
             is_gone = not self._machines.alive.issuperset(group.nodes)
-            if is_gone or is_wanted or (group.is_warm and now - group.rested_at > REST_S):
+            rested_s = now - group.rested_at
+            if is_gone or (is_wanted and rested_s > SHORT_REST_S) or (group.is_warm and rested_s > REST_S):
                 group.close()
 
     def _forget_closed_groups(self) -> None:

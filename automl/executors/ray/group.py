@@ -163,9 +163,8 @@ class WorkerGroup:
             entry = placement_group_table(self._placement)
             self.is_placed = entry["state"] == "CREATED"
             self._nodes = dict(entry["bundles_to_node_id"]) if self.is_placed else {}
-            self._tended_at = time.monotonic()
             if self._run is not None:
-                self._run.watch.excuse(self._tended_at - self.requested_at)
+                self._run.watch.place(time.monotonic())
         return self.is_placed
 
     def run(self, job: Job) -> None:
@@ -173,7 +172,7 @@ class WorkerGroup:
         ranks, now = self._crew.demand.ranks, time.monotonic()
         self._run = _Run(
             job=job,
-            watch=Watch(limits=self._crew.limits, ranks=ranks, placed_at=now),
+            watch=Watch(limits=self._crew.limits, ranks=ranks, made_at=now),
             pulse_at=now + self._pulse_s,
             waiting=set(range(ranks)),
         )

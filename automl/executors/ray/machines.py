@@ -60,10 +60,14 @@ class Machines:
         return frozenset(node.id for node in self._nodes)
 
     @property
-    def capacity(self) -> int:
-        """Trials that shall run at once, as far as the machines hold them."""
-        fitting = capacity([node for node in self._nodes if node.id not in self.shunned], self.demand)
-        return fitting if self._concurrency == "auto" else min(fitting, self._concurrency)
+    def fitting(self) -> int:
+        """Trials that the usable machines hold at once, if nothing else runs on them."""
+        return capacity([node for node in self._nodes if node.id not in self.shunned], self.demand)
+
+    @property
+    def wanted(self) -> int:
+        """Trials that shall run at once; a number that a person gave may be more than fits, so that a cluster grows."""
+        return self.fitting if self._concurrency == "auto" else self._concurrency
 
     def look(self, now: float) -> bool:
         """See which machines are there now, if the last look is long ago; return whether that was so."""
@@ -75,7 +79,7 @@ class Machines:
         for word, changed in (("joined", self.alive - before), ("left", before - self.alive)):
             if changed:
                 names = ", ".join(sorted(self.hosts[node] for node in changed))
-                _log.info("machines %s: %s; the cluster now holds %d trials at once", word, names, self.capacity)
+                _log.info("machines %s: %s; the cluster now holds %d trials at once", word, names, self.fitting)
         return True
 
     def shun(self, nodes: Collection[str]) -> None:
@@ -122,10 +126,10 @@ class Machines:
         self._refresh()
 
     def _warn_of_fewer(self) -> None:
-        if self._concurrency != "auto" and self.capacity < self._concurrency:
+        if self._concurrency != "auto" and self.fitting < self._concurrency:
             _log.warning(
                 "--concurrency %d, and the cluster holds %d trials of %s at once; more run when machines join",
-                self._concurrency, self.capacity, self.demand,
+                self._concurrency, self.fitting, self.demand,
             )  # fmt: skip
 
 

@@ -77,15 +77,19 @@ class Watch:
 
     limits: Limits
     ranks: int
-    placed_at: float
+    made_at: float
     _began_at: float | None = None
     _waits_for_driver: bool = False
     _moved_at: float = field(init=False)
     _seen: dict[int, _Seen] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Count from the moment at which the ranks had their places."""
-        self._moved_at = self.placed_at
+        """Count from the beginning."""
+        self._moved_at = self.made_at
+
+    def place(self, now: float) -> None:
+        """The ranks have their places by now: waiting for them is no standstill."""
+        self._moved_at = now
 
     def begin(self, now: float) -> None:
         """The ranks have begun to work."""

@@ -16,6 +16,8 @@ from automl.executors.base import Failed, Finished, Reported
 from automl.executors.ray.executor import RayExecutor
 from automl.executors.ray.placement import Request
 from tests.contracts.executor_contract import ExecutorContract, end_of, epochs, run_to_end, toy_task
+from tests.helpers.array_toy import ArrayTrainer
+from trainers.data.spec import DataSpec
 from trainers.reporting import Decision
 
 pytestmark = pytest.mark.ray
@@ -110,6 +112,16 @@ def test_ray_closed_executor_leaves_no_process_and_no_reservation(ray_cluster: N
     _, alive = psutil.wait_procs([psutil.Process(p) for p in pids if psutil.pid_exists(p)], timeout=10)
     assert not alive
     assert reservations() == before
+
+
+def test_ray_ranks_share_the_memory_of_the_data(ray_cluster: None, tmp_path: Path) -> None:
+    trainer = ArrayTrainer()
+    data = trainer.load(DataSpec())
+    with RayExecutor("tests.helpers.array_toy:ArrayTrainer", data, request=Request(ranks=2, cpus=1)) as executor:
+        job = executor.submit(toy_task(tmp_path))
+        end = end_of(run_to_end(executor, job), job)
+    assert isinstance(end, Finished)
+    assert end.outcome.facts["is_shared"] == [[True, float(data["images"].sum())]] * 2  # type: ignore[union-attr]  # a training
 
 
 def test_ray_dead_address_is_refused_soon_with_advice() -> None:

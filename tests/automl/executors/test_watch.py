@@ -14,7 +14,7 @@ AMONG_PEERS = replace(HERE, waits_for_peers=True, stack="")
 
 
 def watch(ranks: int = 1, *, trial_s: float | None = None, stall_s: float | None = 10.0) -> Watch:
-    made = Watch(limits=Limits(trial_s=trial_s, stall_s=stall_s), ranks=ranks, placed_at=0.0)
+    made = Watch(limits=Limits(trial_s=trial_s, stall_s=stall_s), ranks=ranks, made_at=0.0)
     made.begin(0.0)
     return made
 
@@ -94,13 +94,20 @@ def test_waiting_for_the_decision_is_no_standstill() -> None:
 
 
 def test_time_of_a_trial_is_counted_from_its_begin_and_without_the_drivers_absence() -> None:
-    watched = Watch(limits=Limits(trial_s=10.0), ranks=1, placed_at=0.0)
+    watched = Watch(limits=Limits(trial_s=10.0), ranks=1, made_at=0.0)
     assert watched.verdict(100.0) is None  # nothing has begun
     watched.begin(100.0)
     assert watched.verdict(109.9) is None
     watched.excuse(50.0)
     assert watched.verdict(159.9) is None
     assert "longer than 10 s (--trial-timeout)" in reason_at(watched, 160.1)
+
+
+def test_waiting_for_a_place_is_no_standstill() -> None:
+    watched = Watch(limits=Limits(stall_s=10.0), ranks=1, made_at=0.0)
+    watched.place(500.0)
+    assert watched.verdict(509.0) is None
+    assert "stood still" in reason_at(watched, 511.0)
 
 
 def test_without_limits_nothing_is_ended() -> None:
