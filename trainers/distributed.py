@@ -9,8 +9,11 @@ it: its destructor waits for ever once the group is gone.
 """
 
 import gc
+import hashlib
+import logging
 import traceback
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -20,6 +23,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+from trainers.devices import device_of_rank
 from trainers.errors import PeerFailedError, RanksDivergedError
 from trainers.replicas import buffers_to_share, checksum
 from trainers.reporting import Decision
@@ -31,7 +35,11 @@ __all__ = ["Ranks", "forget_frames", "open_ranks"]
 
 T = TypeVar("T")
 
+_log = logging.getLogger(__name__)
+
 _DECISIONS = tuple(Decision)
+_SHOWN_DIGITS = 12
+"""Digits of a digest in messages: enough to tell ranks apart by eye."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +172,28 @@ class Ranks:
                 f"({int(differs.any(dim=0).sum())} of {len(tensors)} tensors differ)"
             )
 
+    def check_same(self, what: str, value: bytes | str) -> None:
+        """Compare a digest of what every rank was given; one small collective on the CPU side group.
+
+        Args:
+            what: what the value is, for the message, such as `task`.
+            value: a text or bytes that must be the same on all ranks.
+
+        Raises:
+            RanksDivergedError: ranks hold another value than most (than rank 0, where no value has a majority); the
+                message names them. It is raised on all ranks.
+        """
+        if self.side is None:
+            return
+        own = hashlib.sha256(value.encode() if isinstance(value, str) else value).digest()
+        mine = torch.frombuffer(bytearray(own), dtype=torch.uint8)
+        all_of_them = [torch.empty_like(mine) for _ in range(self.world_size)]
+        dist.all_gather(all_of_them, mine, group=self.side)
+        digests = [bytes(digest.tolist()) for digest in all_of_them]
+        _log.debug("compared over the ranks what=%s digest=%s", what, own.hex()[:_SHOWN_DIGITS])
+        if len(set(digests)) > 1:
+            raise RanksDivergedError(_told_apart(what, digests))
+
     def close(self) -> None:
         """Leave the groups; every DistributedDataParallel over them must have been dropped before."""
         if self.main is not None:
@@ -213,9 +243,17 @@ def open_ranks(
 
 def default_device(rank: int) -> torch.device:
     """Return the GPU for a rank, round robin, or the CPU of a machine without one."""
-    if torch.cuda.is_available():
-        return torch.device("cuda", rank % torch.cuda.device_count())
-    return torch.device("cpu")
+    return torch.device(device_of_rank(rank, torch.cuda.device_count() if torch.cuda.is_available() else 0))
+
+
+def _told_apart(what: str, digests: Sequence[bytes]) -> str:
+    """Say which ranks hold another value than most of them, or than rank 0 on a tie."""
+    counts = Counter(digests)
+    usual = max(digests, key=lambda digest: counts[digest])  # of equals the first, which is rank 0's
+    odd = [rank for rank, digest in enumerate(digests) if digest != usual]
+    shown = ", ".join(f"rank {rank}: {digest.hex()[:_SHOWN_DIGITS]}" for rank, digest in enumerate(digests))
+    ranks = f"rank {odd[0]}" if len(odd) == 1 else f"ranks {', '.join(map(str, odd[:-1]))} and {odd[-1]}"
+    return f"{ranks} got another {what} than rank {digests.index(usual)}; digests: {shown}"
 
 
 def _indexed(device: torch.device | str) -> torch.device:

@@ -15,6 +15,7 @@ __all__ = [
     "RanksDivergedError",
     "TrialError",
     "UnknownTrainerError",
+    "UnsupportedDeviceError",
     "UserCodeError",
     "full_disk",
 ]
@@ -49,7 +50,7 @@ class UserCodeError(TrialError):
 
 
 class RanksDivergedError(TrialError):
-    """The ranks of one trial no longer hold equal weights."""
+    """The ranks of one trial were not given the same, or no longer hold equal weights."""
 
     cause = "rank_error"
 
@@ -76,6 +77,12 @@ class DeviceMemoryError(TrialError):
     """The network, its gradients and one micro-batch do not fit into the device's memory."""
 
     cause = "oom"
+
+
+class UnsupportedDeviceError(TrialError):
+    """The device cannot compute as was asked: no fault of the trial, and every trial on it would end alike."""
+
+    cause = "user_error"
 
 
 class UnknownTrainerError(KeyError):

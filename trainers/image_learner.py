@@ -23,7 +23,7 @@ from trainers.images import DeviceImages
 from trainers.losses import check_finite, cross_entropy_sum
 from trainers.optimization import Optimization
 from trainers.optimizers import build_optimizer
-from trainers.precision import MixedPrecision, resolve_precision
+from trainers.precision import MixedPrecision, check_precision, resolve_precision
 from trainers.reporting import JsonValue
 from trainers.seeds import Purpose, random_generator, seed_torch, torch_seed
 
@@ -49,6 +49,7 @@ class ImageLearner:
         self._validation = DeviceImages(data.validation, data, ranks.device)
         self._batches = epoch_batches(len(data.train), training.batch_size)
         self._micro_batch = -(-training.batch_size // (ranks.world_size * training.accumulate))
+        check_precision(training.precision, ranks.device)
         self._precision = MixedPrecision(resolve_precision(training.precision, ranks.device), ranks.device)
         seed_torch(torch_seed(Purpose.WEIGHTS, training.seed), ranks.device)
         self._network = build_network(task.space, task.configuration, data).to(ranks.device)

@@ -9,21 +9,65 @@ from typing import Any, Literal, TypeAlias
 import torch
 
 from trainers.config import Precision
+from trainers.errors import UnsupportedDeviceError
 
-__all__ = ["MixedPrecision", "UsedPrecision", "resolve_precision"]
+__all__ = ["MixedPrecision", "UsedPrecision", "check_precision", "resolve_precision", "unsupported"]
 
 UsedPrecision: TypeAlias = Literal["fp32", "bf16", "fp16"]
 
 _DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
+_NEEDED: Mapping[UsedPrecision, tuple[int, int]] = {"fp32": (0, 0), "fp16": (5, 3), "bf16": (8, 0)}
+"""The least compute capability whose arithmetic has the format (CUDA C++ Programming Guide, table of arithmetic
+instructions). Torch also emulates bf16 on older GPUs, more slowly than it computes in fp32."""
+
+
+def unsupported(requested: Precision, device_type: str, capability: tuple[int, int] | None) -> str | None:
+    """Why a kind of device cannot compute in a precision, and what it can; None: it can.
+
+    A CPU computes in all of them, and `auto` always fits.
+
+    Args:
+        requested: what was asked for.
+        device_type: `cpu`, `cuda`, or another of torch's types, of which nothing is known.
+        capability: compute capability of an NVIDIA GPU; None: it has none, as an AMD GPU.
+    """
+    if requested == "auto" or device_type != "cuda" or capability is None or capability >= _NEEDED[requested]:
+        return None
+    can = [name for name, needed in _NEEDED.items() if capability >= needed]
+    return (
+        f"precision {requested} needs compute capability {_dotted(_NEEDED[requested])} or higher, and this GPU has "
+        f"{_dotted(capability)}, which computes in {' and '.join(can)}; use --precision auto"
+    )
+
+
+def check_precision(requested: Precision, device: torch.device) -> None:
+    """Refuse a precision that a device cannot compute in, before any trial is started there.
+
+    Raises:
+        UnsupportedDeviceError: it cannot; the message names the device and what it can.
+    """
+    if device.type != "cuda" or torch.version.hip is not None:
+        return  # an AMD GPU's numbers are no compute capability, and those that torch supports have both formats
+    reason = unsupported(requested, device.type, torch.cuda.get_device_capability(device))
+    if reason is not None:
+        raise UnsupportedDeviceError(f"{device} ({torch.cuda.get_device_name(device)}): {reason}")
+
 
 def resolve_precision(requested: Precision, device: torch.device) -> UsedPrecision:
-    """Return the precision that is used: `auto` is bf16 on a GPU that has it, otherwise fp32."""
+    """Return the precision that is used: `auto` is bf16 on a GPU that has it, otherwise fp32.
+
+    It refuses nothing: what was trained in bf16 can be measured on any device, however slowly.
+    """
     if requested != "auto":
         return requested
     if device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False):
         return "bf16"
     return "fp32"
+
+
+def _dotted(capability: tuple[int, int]) -> str:
+    return ".".join(map(str, capability))
 
 
 class MixedPrecision:

@@ -33,6 +33,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "report": ("automl.cli.report", "Write one self-contained HTML page with what the study has found."),
     "export": ("automl.cli.export", "Write all trials of a study as CSV, JSON or parquet."),
     "storage": ("automl.cli.storage", "Bring the tables of a database to the form that this version needs."),
+    "doctor": ("automl.cli.doctor", "Look at what a search needs on this machine, and say what is wrong."),
     "spaces": ("automl.cli.spaces", "List the search spaces, or the parameters of one."),
     "space": ("automl.cli.space", "Compare the search space of a study with the one that it has stored."),
 }

@@ -22,6 +22,7 @@ from trainers.checkpoint import read_checkpoint
 from trainers.config import EvaluateTask, TrainTask
 from trainers.data.arrays import ImageData
 from trainers.distributed import Ranks
+from trainers.distributed import _told_apart as told_apart
 from trainers.errors import NonFiniteLossError, PeerFailedError, RanksDivergedError
 from trainers.reporting import Decision, Report, TrialResult
 from trainers.tasks import load_trainer
@@ -267,3 +268,44 @@ def test_checkpoint_of_four_ranks_goes_on_with_two(pair: RankPool, few_digits: I
     fit(Ranks.alone("cpu"), tiny_task(tmp_path / "alone", network, epochs=2, **SMOOTH), few_digits)
     mixed, alone = last_checkpoint(tmp_path), last_checkpoint(tmp_path / "alone")
     assert_same_tensors(dict(mixed.network), dict(alone.network), tolerance=1e-5)
+
+
+def check_same(ranks: Ranks, values: list[str | bytes]) -> None:
+    ranks.check_same("task", values[ranks.rank])
+
+
+def test_check_same_names_the_rank_that_differs_on_all_ranks(pair: RankPool) -> None:
+    errors = pair.run(check_same, ["a", "b"])
+    assert [type(error) for error in errors] == [RanksDivergedError] * 2
+    assert str(errors[0]) == str(errors[1])
+    assert str(errors[0]).startswith("rank 1 got another task than rank 0; digests: rank 0: ")
+    assert pair.run(check_same, ["a", b"a"]) == [None, None]
+    Ranks.alone("cpu").check_same("task", "a")
+
+
+def cpu_seconds_of_check_same(ranks: Ranks, times: int) -> float:
+    value = "x" * 1000
+    ranks.check_same("task", value)
+    began = time.process_time()
+    for _ in range(times):
+        ranks.check_same("task", value)
+    return (time.process_time() - began) / times
+
+
+def test_check_same_costs_less_than_a_millisecond(pair: RankPool) -> None:
+    # The processor's time, unlike the time on the clock, does not grow with other processes' work.
+    assert max(pair.run(cpu_seconds_of_check_same, 100)) < 1e-3
+
+
+@pytest.mark.parametrize(
+    "values, words",
+    [
+        ("aabb", "ranks 2 and 3 got another task than rank 0;"),
+        ("abbb", "rank 0 got another task than rank 1;"),
+        ("aabc", "ranks 2 and 3 got another task than rank 0;"),
+        ("abcd", "ranks 1, 2 and 3 got another task than rank 0;"),
+        ("bab", "rank 1 got another task than rank 0;"),
+    ],
+)
+def test_ranks_are_told_apart_from_most_and_on_a_tie_from_rank_0(values: str, words: str) -> None:
+    assert told_apart("task", [value.encode() for value in values]).startswith(words)

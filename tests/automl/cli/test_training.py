@@ -9,6 +9,9 @@ from studies.storage import Storage
 from studies.study import Study
 from studies.trial import TrialState
 from tests.helpers.commands import Command, Ended, environment_of
+from trainers.config import Precision
+from trainers.distributed import default_device
+from trainers.precision import resolve_precision
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -46,10 +49,10 @@ def test_search_on_two_ranks_trains_every_trial_on_both(tmp_path: Path) -> None:
     assert "on the test split, which the search never saw: accuracy 0." in ended.out
 
 
-@pytest.mark.parametrize("precision", ["bf16", "fp16"])
-def test_search_in_half_precision_stores_what_was_used(tmp_path: Path, precision: str) -> None:
+@pytest.mark.parametrize("precision", ["auto", "bf16", "fp16"])
+def test_search_stores_the_precision_really_used(tmp_path: Path, precision: Precision) -> None:
     study = study_of(tmp_path)
     search(tmp_path, "--precision", precision, "--executor", "inline", "--trials", 1, "--epochs", 1)
     (trial,) = study.trials([TrialState.COMPLETE])
-    assert trial.attributes["precision"] == precision
+    assert trial.attributes["precision"] == resolve_precision(precision, default_device(0))
     assert trial.attributes["world_size"] == 1
