@@ -181,13 +181,13 @@ class WorkerGroup:
             self._ask_for_pulses()
         for index, rank in enumerate(self._ranks):
             self._listen(rank.run.remote(job.task), "outcome", index)
-        self._ask_for_report(None)
+        self._ask_for_reports(None)
 
     def decide(self, decision: Decision) -> None:
         """Answer the last report and ask for the next one, in one message."""
         if self._run is not None:
             self._run.watch.decide(time.monotonic())
-            self._ask_for_report(decision)
+            self._ask_for_reports(decision)
 
     def receive(self, message: Message) -> Event | None:
         """Take a message; None when it makes no event.
@@ -272,8 +272,8 @@ class WorkerGroup:
 
         reference.future().add_done_callback(on_answer)
 
-    def _ask_for_report(self, decision: Decision | None) -> None:
-        self._listen(self._ranks[0].next_report.remote(decision), "report", 0)
+    def _ask_for_reports(self, decision: Decision | None) -> None:
+        self._listen(self._ranks[0].next_reports.remote(decision), "report", 0)
 
     def _ask_for_pulses(self) -> None:
         assert self._run is not None
@@ -293,20 +293,21 @@ class WorkerGroup:
 
     def _receive_report(self, run: _Run, answer: "Future[Any]") -> Event | None:
         try:
-            report = answer.result()
+            reports = answer.result()
         except RayActorError:
             return None  # the rank's own outcome tells why
         except Exception as error:  # a person's own report may raise anything when it is read
             run.outcomes[0] = describe_failure(error, rank=0)
             return self._fail(run)
-        if isinstance(report, Began):
+        if isinstance(reports[0], Began):
             run.watch.begin(time.monotonic())
-            self._ask_for_report(None)
-            return None
-        if report is None:
+        last = reports[-1]
+        if isinstance(last, Began):
+            self._ask_for_reports(None)
+        if last is None or isinstance(last, Began):
             return None
         run.watch.report()
-        return Reported(job=run.job, report=report)
+        return Reported(job=run.job, report=last)
 
     def _receive_outcome(self, run: _Run, rank: int, answer: "Future[Any]") -> Event | None:
         run.waiting.discard(rank)

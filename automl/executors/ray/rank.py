@@ -63,7 +63,7 @@ class Place:
 class Rank:
     """Keeps torch, the device, the data and the process group warm from one trial to the next.
 
-    Ray runs `set_up`, `join` and `run` one after the other, in the order of the calls and in one thread; `next_report`
+    Ray runs `set_up`, `join` and `run` one after the other, in the order of the calls and in one thread; `next_reports`
     and `pulse` run beside them in concurrency groups of their own. The driver never waits for a set-up step: what goes
     wrong there is told by the first `run`.
     """
@@ -183,11 +183,14 @@ class Rank:
             self._tell(None)
 
     @ray.method(concurrency_group="reports")
-    def next_report(self, decision: "Decision | None") -> "Began | Report | None":
-        """Answer the last report, if there was one, and wait for the next; None: the task has ended."""
+    def next_reports(self, decision: "Decision | None") -> "list[Began | Report | None]":
+        """Answer the last report, if there was one, and wait for what comes next; None: the task has ended."""
         if decision is not None:
             self._decisions.put(decision)
-        return self._reports.get()
+        reports = [self._reports.get()]
+        while not self._reports.empty():
+            reports.append(self._reports.get())
+        return reports
 
     def _ask(self, report: "Report") -> "Decision":
         self._tell(report)
