@@ -17,6 +17,7 @@ from studies.trial import Trial, TrialState
 __all__ = [
     "FIXED",
     "LIMITS",
+    "changed_fixed_fields",
     "changed_limits",
     "check_same_data",
     "check_space",
@@ -24,6 +25,7 @@ __all__ = [
     "keep_space",
     "limits_of",
     "moved_data",
+    "named_space",
     "present_space",
     "space_history",
     "stored_fields",
@@ -91,18 +93,29 @@ def continued(stored: Mapping[str, object], given: SearchSpec, explicit: Mapping
         InvalidSpecError: a fixed field is given with another value; all of them are named.
     """
     asked = given.model_dump(mode="json")
-    problems = [
-        f"{name}: study '{given.study}' has {_show(stored[name])}, but {_show(asked[name])} was given; "
-        "leave it out to go on with the study, or give --study another name"
-        for name in FIXED
-        if name in explicit and name in stored and asked[name] != stored[name]
-    ]
+    problems = changed_fixed_fields(given.study, stored, {name: asked[name] for name in explicit if name in asked})
     if problems:
         raise InvalidSpecError(problems, f"the continuation of study '{given.study}'")
     changed = {name: asked[name] for name in {*explicit, *_NOT_STORED}}
     if "data" in explicit:
         changed["data"] = moved_data(stored, explicit["data"])
     return SearchSpec.from_mapping({**stored, **changed}, f"study '{given.study}'")
+
+
+def changed_fixed_fields(study: str, stored: Mapping[str, object], given: Mapping[str, object]) -> list[str]:
+    """What is given otherwise than every trial of a study shares it, a sentence each.
+
+    Args:
+        study: its name.
+        stored: what `stored_fields` gave.
+        given: the fields that were given now, as they are stored.
+    """
+    return [
+        f"{name}: study '{study}' has {_show(stored[name])}, but {_show(given[name])} was given; "
+        "leave it out to go on with the study, or give --study another name"
+        for name in FIXED
+        if name in given and name in stored and given[name] != stored[name]
+    ]
 
 
 def moved_data(stored: Mapping[str, object], given: object) -> object:
@@ -171,10 +184,32 @@ def present_space(study: Study) -> SpaceHistory:
             f"study '{study.name}'",
         )
     try:
-        space = catalog.load(name).SPACE
+        space = named_space(study, name)
     except (UnknownSearchSpaceError, SpaceNameClashError, InvalidSpaceError, PluginImportError) as error:
         raise InvalidSpecError([f"space: {error}"], f"study '{study.name}'") from error
     return check_space(study, space)
+
+
+def named_space(study: Study, name: str) -> SearchSpace:
+    """The space that a study has stored under a name; one that no module defines, as the study has stored it.
+
+    A program of another library may search a space that it has made itself.
+
+    Raises:
+        UnknownSearchSpaceError: nothing of that name exists, and the study has stored no version.
+        InvalidSpaceError: what exists cannot be used, or the space has rules, which are not stored.
+        SpaceNameClashError: two packages offer the name.
+        PluginImportError: its module cannot be imported.
+    """
+    try:
+        return catalog.load(name).SPACE
+    except UnknownSearchSpaceError:
+        versions = study.space_versions()
+        if not versions:
+            raise
+    if versions[-1]["has_refuse"] or versions[-1]["has_canonical"]:
+        raise InvalidSpaceError(f"study '{study.name}' has stored its space without the rules; give the space itself")
+    return SearchSpace.from_json(versions[-1])
 
 
 def keep_space(study: Study, space: SearchSpace) -> SpaceHistory:

@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from studies.trial import TrialState
 
-__all__ = ["EpochReported", "Event", "NewBest", "TrialEnded", "TrialRefused", "TrialStarted"]
+__all__ = ["EpochReported", "Event", "NewBest", "SlotsChanged", "TrialEnded", "TrialRefused", "TrialStarted"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,4 +62,11 @@ class NewBest:
     epoch: int
 
 
-Event: TypeAlias = TrialStarted | EpochReported | TrialEnded | TrialRefused | NewBest
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotsChanged:
+    """Machines have come or gone: so many trials of this process train at the same time from now on."""
+
+    slots: int
+
+
+Event: TypeAlias = TrialStarted | EpochReported | TrialEnded | TrialRefused | NewBest | SlotsChanged

@@ -42,7 +42,7 @@ def no_leftovers() -> Iterator[None]:
     Each gets SIGTERM, and after a second SIGKILL. Spared is what ran before, so that a service which shall outlive a
     task can be started when a trainer is loaded, and what serves the whole process: Python's resource tracker and fork
     server, and torch's compilers. What other threads start during the block is ended, too. One block at a time.
-    Where nothing was started it costs two system calls.
+    Where nothing was started it costs a few system calls.
     """
     known = set(_family())
     with _adopting_orphans():

@@ -5,7 +5,7 @@ import math
 from studies.trial import Trial, TrialState
 from trainers.config import Direction
 
-__all__ = ["is_finite", "loss_of", "observed_value", "to_loss"]
+__all__ = ["is_finite", "is_infeasible", "is_out_of_memory", "loss_of", "observed_value", "to_loss"]
 
 
 def to_loss(value: float, direction: Direction) -> float:
@@ -32,3 +32,13 @@ def loss_of(trial: Trial, direction: Direction) -> float:
     """The loss of an ended trial; infinite for one that failed, was refused or never reported."""
     value = observed_value(trial)
     return math.inf if value is None else to_loss(value, direction)
+
+
+def is_out_of_memory(trial: Trial) -> bool:
+    """Whether a trial has failed because it needs more memory than there is."""
+    return trial.state is TrialState.FAILED and trial.cause == "oom"
+
+
+def is_infeasible(trial: Trial) -> bool:
+    """Whether a configuration is known to be impossible to train: it was refused, or needs too much memory."""
+    return trial.state is TrialState.INFEASIBLE or is_out_of_memory(trial)

@@ -58,16 +58,16 @@ def ledger_row(report: Report, lease: Lease) -> CheckpointRecord | None:
     )
 
 
-def facts_about(result: TrialResult | None, failure: Failure | None) -> dict[str, object]:
+def facts_about(end: TrialResult | Failure) -> dict[str, object]:
     """What is stored on a trial at its end: what was really used and counted, or what went wrong and where."""
-    if failure is not None:
-        return {
-            "error": f"{failure.error}: {failure.message}",
-            "traceback": failure.traceback,
-            "failed_rank": failure.rank,
-            "failed_host": failure.host,
-        }
-    return {} if result is None else plain(dict(result.facts))
+    if isinstance(end, TrialResult):
+        return plain(dict(end.facts))
+    return {
+        "error": f"{end.error}: {end.message}",
+        "traceback": end.traceback,
+        "failed_rank": end.rank,
+        "failed_host": end.host,
+    }
 
 
 def plain(facts: Mapping[str, object]) -> dict[str, object]:

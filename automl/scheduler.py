@@ -5,12 +5,13 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import TypeAlias
 
+from automl.objective import is_out_of_memory
 from automl.pruners.base import Pruner
 from automl.randomness import suggestion_generator
 from automl.samplers.base import Sampler
 from search_spaces.configuration import Configuration
 from search_spaces.errors import InvalidConfigurationError
-from search_spaces.space import SearchSpace
+from search_spaces.space import Refusal, SearchSpace
 from search_spaces.versions import SpaceHistory
 from studies.trial import Trial, TrialState
 from trainers.reporting import Decision
@@ -92,6 +93,7 @@ class Scheduler:
         pruner: judges running trials.
         seed: the study's seed.
         earlier: the versions of the space that the study had before, oldest first.
+        refuse: says why a configuration that the space allows is not trained, or None; None: it is asked nothing more.
     """
 
     space: SearchSpace
@@ -99,6 +101,7 @@ class Scheduler:
     pruner: Pruner
     seed: int
     earlier: Sequence[SearchSpace] = ()
+    refuse: Refusal | None = None
     _history: SpaceHistory = field(init=False, repr=False, compare=False)
     _read: dict[int, "_Read"] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -144,7 +147,7 @@ class Scheduler:
             configuration = self._completed(queued, trials)
         except InvalidConfigurationError as error:
             return RejectQueued(trial=queued, reason=str(error))
-        reason = self.space.refusal(configuration)
+        reason = self._refusal(configuration)
         if reason is not None:
             return RejectQueued(trial=queued, reason=reason)
         return StartQueued(trial=queued, configuration=configuration)
@@ -158,7 +161,7 @@ class Scheduler:
         rng = suggestion_generator(self.seed, queued.number)
         for _ in range(MAX_REPEATS):
             configuration = self.space.validate({**self.sampler.suggest(self.space, seen, rng), **fixed})
-            if self.space.refusal(configuration) is None:
+            if self._refusal(configuration) is None:
                 break
         return configuration
 
@@ -171,16 +174,18 @@ class Scheduler:
             return Wait() if running else Done(reason=f"search space exhausted: {len(known)} of {size} tried")
         number = max((trial.number for trial in trials), default=-1) + 1
         if number == 0 and self.space.defaults is not None:
-            return Start(number=number, configuration=self.space.defaults)
+            return _start_unless(number, self.space.defaults, self._refusal(self.space.defaults))
         seen, rng = [read.trial for read in fitting], suggestion_generator(self.seed, number)
         for _ in range(MAX_REPEATS):
             configuration = self.sampler.suggest(self.space, seen, rng)
-            if self.space.key(configuration) not in known:
+            if (key := self.space.key(configuration)) not in known:
                 break
+        return _start_unless(number, configuration, self._refusal(configuration) or _known_fault(fitting, key))
+
+    def _refusal(self, configuration: Configuration) -> str | None:
+        """Why a configuration cannot be trained: the space's reason, then the search's own."""
         reason = self.space.refusal(configuration)
-        if reason is not None:
-            return Refuse(number=number, configuration=configuration, reason=reason)
-        return Start(number=number, configuration=configuration)
+        return reason if reason is not None or self.refuse is None else self.refuse(configuration)
 
     def _fitting(self, trials: Sequence[Trial]) -> Sequence["_Fitting"]:
         """The trials that the present space can write, as it would write them."""
@@ -217,6 +222,20 @@ class _Read:
 
     of: Trial
     fitting: _Fitting | None
+
+
+def _start_unless(number: int, configuration: Configuration, refusal: str | None) -> Start | Refuse:
+    if refusal is not None:
+        return Refuse(number=number, configuration=configuration, reason=refusal)
+    return Start(number=number, configuration=configuration)
+
+
+def _known_fault(fitting: Sequence[_Fitting], key: str) -> str | None:
+    """Why a configuration that was drawn again is not tried again; None: nothing speaks against it."""
+    for read in fitting:
+        if read.key == key and is_out_of_memory(read.trial):
+            return f"it ran out of memory as trial {read.trial.number}"
+    return None
 
 
 def _but_for(foreign: Sequence[Trial]) -> str:

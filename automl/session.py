@@ -19,7 +19,7 @@ from automl.continuation import (
     stored_fields,
     stored_form,
 )
-from automl.env import prepare_private_cluster
+from automl.env import prepare_joined_cluster, prepare_private_cluster
 from automl.errors import InvalidSpecError, SearchCutOffError
 from automl.evaluation import measure_on_test_split, test_score
 from automl.executors.base import Executor
@@ -32,6 +32,7 @@ from automl.report_page import write_report_page
 from automl.results import source_named
 from automl.scheduler import Scheduler
 from automl.search_loop import LEASE_S, Ending, SearchLoop
+from automl.size_limit import SizeLimit
 from automl.spec import SearchSpec
 from automl.stopping import StoppingRule
 from automl.warm_start import Fitted
@@ -111,7 +112,7 @@ def run(spec: SearchSpec, explicit: Mapping[str, object], observer: Observer) ->
                 added = warm_start.add(study, results, once=True)
                 _log.info("study=%s learns from %d imported trials (%s)", study.name, added, results.source)
             began_at = study.standing.now if began_at is None else began_at
-            ending = _search(spec, study, history, began_at, executor, interrupt, observer)
+            ending = _search(spec, study, history, began_at, data, executor, interrupt, observer)
             best = study.best_trial()
             if best is not None and interrupt.signal is None:
                 as_present = replace(best, configuration=history.adopt(best.configuration) or best.configuration)
@@ -166,6 +167,8 @@ def make_executor(spec: SearchSpec, data: Any) -> Executor:
         return InlineExecutor(spec.trainer, data, spec.precision)
     if spec.ray_address is None:
         prepare_private_cluster()
+    else:
+        prepare_joined_cluster()
     from automl.executors.ray.executor import RayExecutor
     from automl.executors.ray.placement import Request
     from automl.executors.ray.watch import Limits
@@ -193,17 +196,20 @@ def _search(
     study: Study,
     history: SpaceHistory,
     began_at: float,
+    data: Any,
     executor: Executor,
     interrupt: Interrupt,
     observer: Observer,
 ) -> Ending:
     direction = spec.objective_direction
+    size_limit = None if spec.max_params is None else SizeLimit(spec, data)
     scheduler = Scheduler(
         space=spec.search_space,
         sampler=sampler_class(spec.sampler)(direction),
         pruner=pruner_class(spec.pruner)(direction, spec.epochs),
         seed=spec.seed,
         earlier=history.earlier,
+        refuse=None if size_limit is None else size_limit.refusal,
     )
     artifacts = _artifacts(spec, study.storage_url)
     observer.begin(spec, study, executor.concurrency)
@@ -223,9 +229,14 @@ def _search(
                 interrupt=interrupt,
                 observe=observer.notify,
             )
-            return loop.run()
+            ending = loop.run()
     finally:
         observer.end()
+    return ending if size_limit is None else _with_advice(ending, size_limit.advice(study.trials()))
+
+
+def _with_advice(ending: Ending, advice: str) -> Ending:
+    return replace(ending, reason=ending.reason + advice)
 
 
 def _outcome(spec: SearchSpec, study: Study, ending: Ending, interrupt: Interrupt | None) -> SearchOutcome:

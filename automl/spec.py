@@ -91,6 +91,8 @@ class SearchSpec(BaseModel):
     """Number format of forward and backward; auto: bf16 on GPUs that compute in it, else fp32."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """Seed of the study: of its proposals, and of each trial's weights, data order and augmentation."""
+    max_params: Annotated[int, Field(ge=1)] | None = None
+    """Most weights of a network, such as 1e6; larger ones are infeasible and are not trained. Default: any number."""
     executor: Literal["ray", "inline"] = "ray"
     """Where trials run: on Ray, or one after the other in this process (for tests and debugging)."""
     ray_address: str | None = None
@@ -255,6 +257,29 @@ class SearchSpec(BaseModel):
     @classmethod
     def _bytes_in_words(cls, value: object) -> object:
         return bytes_in(value) if isinstance(value, str) else value
+
+    @field_validator("max_params", mode="before")
+    @classmethod
+    def _whole_number_of_weights(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        try:
+            number = float(value)
+        except ValueError:
+            number = 0.5  # no whole number
+        if not number.is_integer() or number < 1:
+            raise ValueError(f"{value!r} is not allowed: give a whole number of weights from 1, such as 200000 or 1e6")
+        return int(number)
+
+    @field_validator("max_params")
+    @classmethod
+    def _weights_can_be_counted(cls, value: int | None, info: ValidationInfo) -> int | None:
+        if value is not None and "space" in info.data and not _trainer(info.data).has_networks:
+            task = catalog.load(info.data["space"]).SPACE.task
+            raise ValueError(
+                f"the trainer '{task}' of this space has no networks to count the weights of; leave it out"
+            )
+        return value
 
     @field_validator("executor")
     @classmethod

@@ -16,11 +16,21 @@ def train_task(
     lease: Lease,
     configuration: Configuration,
     checkpoint: CheckpointRecord | None,
+    *,
+    accumulate: int = 1,
 ) -> TrainTask:
     """The task that trains one attempt of a trial; its seed depends on the study's seed and its number alone.
 
     A trial of an older version of the space goes on as it was started: with hyperparameters that the space has not any
     more, and without those that have come since.
+
+    Args:
+        spec: what is searched.
+        artifacts: where its files lie.
+        lease: the attempt.
+        configuration: the trial's.
+        checkpoint: what it goes on from; None: it starts anew.
+        accumulate: micro-batches per step that the trial needs at least, because it ran out of memory with fewer.
     """
     others = {name for name, parameter in spec.search_space.parameters.items() if parameter.role != "training"}
     chosen = {name: configuration[name] for name in configuration if name in spec.trainer.hyperparameters - others}
@@ -31,11 +41,14 @@ def train_task(
         "precision": spec.precision,
         "seed": training_seed(spec.seed, lease.number),
     }
+    training = TrainConfig.model_validate({**chosen, **fixed})
+    if training.accumulate < accumulate:
+        training = training.model_copy(update={"accumulate": accumulate})
     return TrainTask(
         space=spec.space,
         configuration=dict(configuration),
         data=spec.data,
-        training=TrainConfig.model_validate({**chosen, **fixed}),
+        training=training,
         artifacts_root=artifacts.root,
         checkpoint_dir=artifacts.checkpoint_dir(lease.number, lease.attempt),
         resume_from=None if checkpoint is None else checkpoint.path,

@@ -107,6 +107,16 @@ class SearchSpace:
             raise InvalidConfigurationError(self.name, problems)
         return Configuration({name: p.normalise(configuration[name]) for name, p in self._parameters.items()})
 
+    def fitting_part(self, configuration: Mapping[str, JsonScalar]) -> Configuration:
+        """Return the parameters that are of this space with their allowed values, and leave out the rest."""
+        return Configuration(
+            {
+                name: value
+                for name, value in configuration.items()
+                if name in self._parameters and self._parameters[name].problem(value) is None
+            }
+        )
+
     def mutate(
         self, configuration: Mapping[str, JsonScalar], rng: "Generator", names: Collection[str] | None = None
     ) -> Configuration:

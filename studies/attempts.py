@@ -22,7 +22,7 @@ from studies.study_rows import StudyRow
 from studies.trial import CheckpointRecord, Lease, TrialState
 from studies.trial_rows import OPTUNA_STATES, FoundTrial, attribute_rows, find_trial, find_trials, set_state
 
-__all__ = ["claim", "end", "is_free", "pause", "read_all_metrics", "read_metrics", "renew", "report"]
+__all__ = ["claim", "end", "is_free", "note", "pause", "read_all_metrics", "read_metrics", "renew", "report"]
 
 
 _OWN = automl_trials.c
@@ -81,6 +81,17 @@ def report(
     if lease.attempt > 1:
         _forget_later_epochs(connection, lease, epoch)
     return answer
+
+
+def note(connection: Connection, study: StudyRow, lease: Lease, attributes: Mapping[str, object]) -> None:
+    """Store facts on a trial that runs on; a fact of the same name is replaced.
+
+    Raises:
+        LeaseLostError: the lease is void.
+    """
+    rows = attribute_rows(attributes)
+    if write_while_held(connection, _GO_ON, _of(study, lease), trial_id=lease.trial_id, rows=rows) is None:
+        raise _lost(connection, study, lease)
 
 
 def end(
@@ -161,7 +172,11 @@ def is_free(owner: str | None, expires_in_s: float | None) -> bool:
 
 
 def renew(connection: Connection, study: StudyRow, leases: Sequence[Lease], ttl_s: float) -> tuple[Lease, ...]:
-    """Let leases last for another `ttl_s` seconds from now; the ones that are void."""
+    """Let leases last for another `ttl_s` seconds from now; the ones that are void.
+
+    A lease whose row somebody else has locked is left to the next time, where the server can tell: nobody takes it over
+    meanwhile, and the others, and whoever wants to write to them, are not held up by it.
+    """
     trials = find_trials(connection, study.id, [lease.trial_id for lease in leases])
     lost = tuple(lease for lease in leases if _void(trials.get(lease.trial_id), lease))
     held = [
@@ -170,7 +185,8 @@ def renew(connection: Connection, study: StudyRow, leases: Sequence[Lease], ttl_
         if lease not in lost
     ]
     if held:
-        statement = update(automl_trials).where(or_(*held))
+        free = connection.scalars(select(_OWN.trial_id).where(or_(*held)).with_for_update(skip_locked=True)).all()
+        statement = update(automl_trials).where(_OWN.trial_id.in_(free), or_(*held))
         connection.execute(statement.values(expires_at=epoch_now() + ttl_s))
     return lost
 

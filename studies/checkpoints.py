@@ -157,6 +157,9 @@ class CheckpointLedger:
             trial: as it stands now.
             keep_best: the weights of how many of the study's best trials are kept.
         """
+        if not trial.state.is_ended:
+            self._trim_one(trial, is_among_best=False)  # only complete trials are
+            return
         # One snapshot decides who is the best and who was beaten: a trial of another process that ends meanwhile, and
         # beats them all, is in neither. Who is beaten once never becomes the best again.
         trials = self._study.trials()

@@ -1,4 +1,4 @@
-"""SQLAlchemy's engines: one for each address in a process, so that a process never holds more than two connections."""
+"""SQLAlchemy's engines: one for each address in a process, so that a process holds few connections."""
 
 import os
 import threading
@@ -11,7 +11,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from studies.database_url import DatabaseAddress, DatabaseKind
 from studies.errors import StorageError
 from studies.sqlite_file import WatchedFile, forget_still_pictures, open_sqlite_file
-from studies.transactions import ping_rested_connections
+from studies.transactions import WRITERS, ping_rested_connections
 
 __all__ = ["SharedEngine", "optuna_arguments"]
 
@@ -25,8 +25,9 @@ _SILENCE_S = 30
 """A server that has not answered at all for so long is not there any more."""
 _LOCK_TIMEOUT_S = 10
 """A lock is waited for in steps, so that a long wait is seen in the log."""
-_CONNECTIONS = 2
-"""Per process and database: one for the work, one for the thread that renews leases."""
+_CONNECTIONS = 2 + WRITERS
+"""Most per process and database: one for the work, one for the thread that renews leases, and those of the writers. A
+connection is opened only when all that are open are busy."""
 _EXTRAS: dict[DatabaseKind, str] = {"postgresql": "postgres", "mysql": "mysql"}
 
 
@@ -108,6 +109,7 @@ def _new_engine(address: DatabaseAddress, file: WatchedFile | None) -> Engine:
             **arguments,
             pool_size=_CONNECTIONS,
             max_overflow=0,
+            pool_use_lifo=True,
         )
     except ImportError as error:  # of the driver, or of the C library below it
         raise StorageError(

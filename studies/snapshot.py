@@ -146,6 +146,14 @@ class Snapshot:
                 if lease.trial_id in self._unfinished:
                     self._put(replace(self._trial(lease.number), reports=reports))
 
+    def note_facts(self, lease: Lease, attributes: Mapping[str, object]) -> None:
+        """Take over facts that this process has just stored on a running trial; the rest of it is read from now on."""
+        with self._lock:
+            self._own.pop(lease.trial_id, None)
+            if lease.trial_id in self._unfinished:
+                trial = self._trial(lease.number)
+                self._put(replace(trial, attributes={**trial.attributes, **attributes}))
+
     def note_end(self, lease: Lease, state: TrialState, value: float | None, attributes: Mapping[str, object]) -> None:
         """Take over the end of a trial that this process has just stored."""
         with self._lock:

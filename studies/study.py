@@ -91,6 +91,11 @@ class Study:
         return self._transactions.shown
 
     @property
+    def writers(self) -> int:
+        """How many threads of this process may usefully write at the same time, each to trials of its own."""
+        return self._transactions.writers
+
+    @property
     def specification(self) -> dict[str, Any]:
         """All that is needed to go on with the search, plain JSON; empty for a study that plain Optuna made."""
         return self._transactions.read(lambda c: study_rows.read_specification(c, self.id))
@@ -480,6 +485,25 @@ class Study:
         except BaseException:
             self._snapshot.forget(lease.trial_id)  # maybe it is not stored
             raise
+
+    def note(self, lease: Lease, attributes: Mapping[str, object]) -> None:
+        """Store facts on a trial while it runs, for whoever goes on with it; `tell` and `pause` keep them.
+
+        Other processes read them when the trial rests, ends or is taken over.
+
+        Args:
+            lease: the right to write.
+            attributes: plain JSON; a fact of the same name is replaced.
+
+        Raises:
+            LeaseLostError: the trial has another owner or has ended.
+            InvalidNameError: a name does not fit.
+            ValueError: a fact is not plain JSON.
+        """
+        facts = _checked(attributes)
+        self._snapshot.forget(lease.trial_id)
+        self._transactions.write_together(lambda c, first: attempts.note(c, self._row, lease, facts))
+        self._snapshot.note_facts(lease, facts)
 
     def tell(
         self,

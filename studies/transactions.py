@@ -17,7 +17,10 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from studies.troubles import Trouble, first_line, in_words, may_be_committed, trouble_of
 
-__all__ = ["Transactions", "ping_rested_connections"]
+__all__ = ["WRITERS", "Transactions", "ping_rested_connections"]
+
+WRITERS = 3
+"""Threads of one process that may write to a server at the same time: a locked row holds up its own trial only."""
 
 _log = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
@@ -52,6 +55,7 @@ class Transactions:
         self._writing = engine.execution_options(isolation_level="READ COMMITTED") if commits_itself else engine
         self.shown = shown
         self.patience_s = patience_s
+        self.writers = 1 if self._is_sqlite else WRITERS  # a SQLite file takes one writer at a time anyway
         self._jitter = random.Random()  # spreads the retries of many processes
         self._complaints = _Complaints()
 

@@ -138,8 +138,10 @@ def read_trials(
 
 
 def _runs_on(row: Row[Any], before: Trial | None) -> bool:
-    """Whether a trial was running when it was read before, and runs still."""
-    return before is not None and before.state is TrialState.RUNNING and row.state == "RUNNING"
+    """Whether a trial was running when it was read before, and runs still; not when another owner has taken it over."""
+    if before is None or before.state is not TrialState.RUNNING:
+        return False
+    return (row.state, row.attempt) == ("RUNNING", before.attempt)
 
 
 def trial_of(

@@ -16,7 +16,7 @@ MAY_IMPORT = {
     "automl": {"search_spaces", "trainers", "studies"},
 }
 HOMES = {
-    "ray": {"automl/executors/ray"},
+    "ray": {"automl/executors/ray", "automl/integrations/ray_tune"},
     "optuna.storages": {"studies/storage.py", "studies/schema"},
     "torch": {"search_spaces", "trainers", "automl/executors/ray/rank.py"},
 }

@@ -16,7 +16,7 @@ from trainers.images import DeviceImages
 from trainers.metrics import ClassificationMeter
 from trainers.precision import MixedPrecision
 
-__all__ = ["build_network", "check_logits", "measure_images", "multiply_adds", "unused_weights"]
+__all__ = ["build_network", "check_logits", "count_weights", "measure_images", "multiply_adds", "unused_weights"]
 
 logger = logging.getLogger(__name__)
 
@@ -25,6 +25,14 @@ def build_network(space: str, configuration: Mapping[str, JsonScalar], data: Ima
     """Build the network of a configuration, with fresh weights from torch's global generator, on the CPU."""
     network: nn.Module = load(space).build_model(configuration, data.input_shape, data.num_classes)
     return network
+
+
+def count_weights(space: str, configuration: Mapping[str, JsonScalar], data: ImageData) -> int:
+    """Count the weights of a configuration's network; it is built without memory, and draws no random numbers."""
+    from search_spaces.cost import count_parameters
+
+    with torch.device("meta"):
+        return count_parameters(build_network(space, configuration, data))
 
 
 def measure_images(

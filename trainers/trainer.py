@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from search_spaces.configuration import JsonScalar
 from trainers.config import Direction, EvaluateTask, TrainTask
 from trainers.data.spec import DataSpec
 from trainers.reporting import Reporter, TrialResult
@@ -22,9 +23,16 @@ class Trainer(ABC):
     """
 
     hyperparameters: ClassVar[frozenset[str]]
-    """Names of the training parameters that a search space may set for this trainer."""
+    """Names of the training parameters that a search space may set for this trainer.
+
+    One that lists `accumulate` cuts its batches into so many micro-batches, and raises DeviceMemoryError when one of
+    them does not fit: then it is called again with smaller ones.
+    """
     metrics: ClassVar[Mapping[str, Direction]]
     """What is measured on the validation split, and which way is better."""
+
+    has_networks: ClassVar[bool] = False
+    """Whether a configuration builds a network whose weights `count_weights` can count."""
 
     @abstractmethod
     def check(self, data: DataSpec) -> None:
@@ -67,3 +75,17 @@ class Trainer(ABC):
     @abstractmethod
     def evaluate(self, task: EvaluateTask, data: Any, ranks: "Ranks") -> Mapping[str, float]:
         """Measure the weights of a checkpoint on one split: name -> value, each item counted once."""
+
+    def count_weights(self, space: str, configuration: Mapping[str, JsonScalar], data: Any) -> int:
+        """Count the weights of a configuration's network, without memory for them and in a few milliseconds.
+
+        Args:
+            space: name of the search space that builds it.
+            configuration: valid in that space and not refused by it.
+            data: what `load` returned.
+
+        Raises:
+            InfeasibleArchitectureError: the configuration describes nothing that can be trained.
+            NotImplementedError: this trainer has no networks (`has_networks`).
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no networks")

@@ -64,6 +64,7 @@ _METAVARS = {
     "executor": "ray|inline",
     "gpus_per_trial": "N",
     "max_failures": "N",
+    "max_params": "N",
     "max_retries": "N",
     "memory_per_trial": "SIZE",
     "metric": "NAME",

@@ -3,7 +3,7 @@
 import json
 from datetime import datetime
 
-from automl.events import EpochReported, Event, NewBest, TrialEnded, TrialRefused, TrialStarted
+from automl.events import EpochReported, Event, NewBest, SlotsChanged, TrialEnded, TrialRefused, TrialStarted
 from automl.progress.state import ProgressState
 from studies.trial import TrialState
 
@@ -25,6 +25,8 @@ def event_line(state: ProgressState, event: Event) -> str:
             what = f"infeasible reason={quoted(event.reason)}"
         case NewBest():
             what = f"best epoch={event.epoch} {state.metric}={short(event.value)}"
+        case SlotsChanged():
+            return f"{stamp('I', state.study)} slots={event.slots}"
     is_failure = isinstance(event, TrialEnded) and event.state is TrialState.FAILED
     return f"{stamp('W' if is_failure else 'I', state.study, event.number)} {what}"
 

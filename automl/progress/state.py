@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from automl.events import EpochReported, Event, NewBest, TrialEnded, TrialRefused, TrialStarted
+from automl.events import EpochReported, Event, NewBest, SlotsChanged, TrialEnded, TrialRefused, TrialStarted
 from studies.trial import TrialState
 
 __all__ = ["ProgressState", "RunningTrial", "time_left_s"]
@@ -39,7 +39,7 @@ class ProgressState:
         metric: name of the objective.
         direction: whether a larger or a smaller objective is better.
         total: ended trials that the study shall have.
-        slots: trials that train at the same time.
+        slots: trials that train at the same time; 0 while there is no machine for any.
         started_s: when this run began.
         counts: state -> trials of the whole study.
         best: number, value and epoch of the best complete trial; None before the first.
@@ -67,7 +67,7 @@ class ProgressState:
         """Seconds until the budget is spent; None while nothing is known about it."""
         elapsed = [now_s - trial.started_s for trial in self.running.values()]
         waiting = max(0, self.total - self.ended - len(elapsed))
-        return time_left_s(self.durations_s, elapsed, waiting, self.slots)
+        return time_left_s(self.durations_s, elapsed, waiting, max(1, self.slots))
 
     def after(self, event: Event, now_s: float) -> "ProgressState":
         """Return the state after an event."""
@@ -90,6 +90,8 @@ class ProgressState:
                 return replace(self, counts=_one_more(self.counts, TrialState.INFEASIBLE))
             case NewBest():
                 return replace(self, best=(event.number, event.value, event.epoch))
+            case SlotsChanged():
+                return replace(self, slots=event.slots)
         return self
 
     def _without(self, event: TrialEnded, now_s: float) -> "ProgressState":

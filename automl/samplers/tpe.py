@@ -13,6 +13,7 @@ from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
+from automl.objective import is_infeasible
 from automl.samplers.base import Sampler
 from search_spaces.configuration import Configuration
 from search_spaces.space import SearchSpace
@@ -31,10 +32,16 @@ _OPTUNA_STATE = {
 }
 
 
+MOST_INFEASIBLE_PER_LEARNED = 9
+"""Infeasible trials that the estimator sees for each one with a result. It takes the best tenth of all as good ones, so
+that with more of them infeasible trials would be among those."""
+
+
 class TpeSampler(Sampler):
     """Models good and bad configurations by two densities and proposes where their ratio is highest.
 
-    Running trials count as bad ones ("constant liar"), so that parallel proposals spread out.
+    Running trials count as bad ones ("constant liar"), so that parallel proposals spread out. Once there is a model,
+    configurations that were refused, or ran out of memory, violate a constraint, and count as bad ones, too.
     """
 
     def __init__(self, direction: Direction, *, startup_trials: int = 10) -> None:
@@ -42,7 +49,7 @@ class TpeSampler(Sampler):
 
         Args:
             direction: whether larger or smaller objectives are better.
-            startup_trials: random trials before the first model, at least 1.
+            startup_trials: random trials with a result, or under way, before the first model, at least 1.
 
         Raises:
             ValueError: `startup_trials` is below 1.
@@ -55,11 +62,16 @@ class TpeSampler(Sampler):
     def suggest(self, space: SearchSpace, trials: Sequence[Trial], rng: np.random.Generator) -> Configuration:
         """Ask Optuna's sampler, seeded from `rng`, on a study that holds the snapshot."""
         distributions = space.distributions()
-        sampler = optuna.samplers.TPESampler(seed=int(rng.integers(2**31)), n_startup_trials=self.startup_trials)
+        learned, infeasible = _frozen_trials(trials, distributions), _frozen_infeasible(trials, distributions)
+        seed, startup = int(rng.integers(2**31)), self.startup_trials
+        results = sum(frozen.state is not OptunaState.RUNNING for frozen in learned)
+        most = MOST_INFEASIBLE_PER_LEARNED * results if len(learned) >= startup else 0
+        shown = infeasible[max(0, len(infeasible) - most) :]
+        sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=startup)
         storage = optuna.storages.InMemoryStorage()
         with without_chatter():
             study_id = storage.create_new_study([_optuna_direction(self.direction)], "snapshot")
-        for frozen in _frozen_trials(trials, distributions):
+        for frozen in (*learned, *shown):
             storage.create_new_trial(study_id, template_trial=frozen)
         study = optuna.load_study(study_name="snapshot", storage=storage, sampler=sampler)
         return space.validate(study.ask(dict(distributions)).params)
@@ -80,9 +92,26 @@ def _frozen_trials(trials: Sequence[Trial], distributions: Mapping[str, BaseDist
             intermediate_values=dict(trial.reports),
         )
         for trial in trials
-        if trial.state in _OPTUNA_STATE
-        and all(
-            name in distributions and distributions[name]._contains(distributions[name].to_internal_repr(value))
-            for name, value in trial.configuration.items()
-        )
+        if trial.state in _OPTUNA_STATE and _is_within(trial, distributions)
     ]
+
+
+def _frozen_infeasible(trials: Sequence[Trial], distributions: Mapping[str, BaseDistribution]) -> list[FrozenTrial]:
+    """The trials that cannot be trained, as Optuna's estimator takes them: ended, with a constraint above 0."""
+    return [
+        optuna.trial.create_trial(
+            state=OptunaState.PRUNED,
+            params=dict(trial.configuration),
+            distributions={name: distributions[name] for name in trial.configuration},
+            constraints={"infeasible": 1.0},
+        )
+        for trial in trials
+        if is_infeasible(trial) and _is_within(trial, distributions)
+    ]
+
+
+def _is_within(trial: Trial, distributions: Mapping[str, BaseDistribution]) -> bool:
+    return all(
+        name in distributions and distributions[name]._contains(distributions[name].to_internal_repr(value))
+        for name, value in trial.configuration.items()
+    )

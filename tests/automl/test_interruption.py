@@ -130,11 +130,23 @@ def twice(number: signal.Signals, *, to_group: bool = False) -> Callable[[Comman
     return interrupt
 
 
+def to_every_process(number: signal.Signals) -> Callable[[Command], None]:
+    """What systemd does to a service that it stops, and SLURM to a job that is cancelled."""
+
+    def interrupt(command: Command) -> None:
+        for process in command.family():
+            process.send_signal(number)
+
+    return interrupt
+
+
 @pytest.mark.parametrize(
     "interrupt, code, out_within_s",
     [
         pytest.param(once(signal.SIGINT), 130, 10.0, id="SIGINT"),
         pytest.param(once(signal.SIGTERM), 143, 10.0, id="SIGTERM"),
+        pytest.param(once(signal.SIGTERM, to_group=True), 143, 10.0, id="timeout"),
+        pytest.param(to_every_process(signal.SIGTERM), 143, 10.0, id="service-stop"),
         pytest.param(once(signal.SIGINT, to_group=True), 130, 10.0, id="Ctrl-C"),
         pytest.param(twice(signal.SIGINT), 130, 3.0, id="SIGINT-twice"),
         pytest.param(twice(signal.SIGINT, to_group=True), 130, 3.0, id="Ctrl-C-twice"),
@@ -158,6 +170,32 @@ def test_interrupted_search_pauses_its_trials_and_leaves_nothing_behind(
     interrupted = {trial.number for trial in home.trials() if trial.state is TrialState.PAUSED}
     assert interrupted
     check_completed(home, home.resumed(), interrupted)
+
+
+@pytest.mark.parametrize(
+    "interrupt, code",
+    [
+        pytest.param(once(signal.SIGTERM), 143, id="SIGTERM"),
+        pytest.param(once(signal.SIGTERM, to_group=True), 143, id="timeout"),
+        pytest.param(once(signal.SIGINT, to_group=True), 130, id="Ctrl-C"),
+    ],
+)
+def test_interrupted_while_ray_starts_ends_in_order(
+    home: Home, interrupt: Callable[[Command], None], code: int
+) -> None:
+    arguments = ("search", "--space", "tests.helpers.slow_toy", "--study", NAME, "--metric", "loss")
+    with home.command(*arguments) as command:
+        until(lambda: is_starting_ray(command) or command.process.poll() is not None, START_S, "Ray's first server")
+        interrupt(command)
+        ended = command.ended(timeout_s=60.0)
+        until(lambda: not command.family(), 1.0 + LOAD_S, "the end of all processes")
+    assert ended.code == code, ended
+    assert "Traceback" not in ended.err
+    assert not any(trial.state is TrialState.RUNNING for trial in home.trials())
+
+
+def is_starting_ray(command: Command) -> bool:
+    return any(process.name() == "gcs_server" for process in command.family())
 
 
 def test_killed_rank_is_replaced_and_its_trial_goes_on_from_the_checkpoint(home: Home) -> None:

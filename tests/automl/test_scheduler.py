@@ -277,3 +277,38 @@ def test_scheduler_pruner_sees_trials_that_no_longer_fit() -> None:
     trials = [make_trial(0, {"operation": "skip", "x": 0.3}, value=0.5), make_trial(1, state=TrialState.RUNNING)]
     judge.decide(trials[1], trials)
     assert list(Recording.seen) == trials
+
+
+class Stubborn(Sampler):
+    """Proposes the same configuration for ever."""
+
+    def suggest(self, space: SearchSpace, trials: Sequence[Trial], rng: np.random.Generator) -> Configuration:
+        return Configuration({"x": 0.5})
+
+
+def test_scheduler_configuration_that_ran_out_of_memory_is_not_tried_again() -> None:
+    stubborn = Scheduler(space=SPACE, sampler=Stubborn("maximize"), pruner=NoPruner("maximize", 9), seed=0)
+    failed = make_trial(0, {"x": 0.5}, state=TrialState.FAILED, cause="user_error")
+    assert isinstance(stubborn.next_action([failed], []), Start)
+    greedy = make_trial(0, {"x": 0.5}, state=TrialState.FAILED, cause="oom")
+    action = stubborn.next_action([greedy], [])
+    assert isinstance(action, Refuse)
+    assert action.reason == "it ran out of memory as trial 0"
+
+
+def test_scheduler_asks_the_search_too_what_cannot_be_trained() -> None:
+    def refuse(configuration: Configuration) -> str | None:
+        return "too large" if float(str(configuration["x"])) > 0.5 else None
+
+    known = SearchSpace("known", {"x": Float(low=0.0, high=1.0)}, defaults={"x": 0.75})
+    strict = replace(scheduler(known), refuse=refuse)
+    first = strict.next_action([], [])
+    assert isinstance(first, Refuse) and first.reason == "too large"
+    queued = make_trial(0, {"x": 0.75}, state=TrialState.QUEUED)
+    assert strict.next_action([queued], []) == RejectQueued(trial=queued, reason="too large")
+    refused = make_trial(0, {"x": 0.75}, state=TrialState.INFEASIBLE)
+    actions = [replace(strict, seed=seed).next_action([refused], []) for seed in range(20)]
+    assert {type(action) for action in actions} == {Start, Refuse}
+    for action in actions:
+        assert isinstance(action, Start | Refuse)
+        assert isinstance(action, Refuse) == (float(str(action.configuration["x"])) > 0.5)

@@ -373,7 +373,7 @@ def test_trials_of_the_queue_run_once_each_among_four_processes(place: Place) ->
 @contextmanager
 def foreign_lock(file: Path) -> Iterator[None]:
     """Another program holds the only right to write."""
-    with closing(sqlite3.connect(file, isolation_level=None, timeout=60.0)) as connection:
+    with closing(sqlite3.connect(file, isolation_level=None, timeout=60.0, check_same_thread=False)) as connection:
         connection.execute("BEGIN EXCLUSIVE")
         yield
         connection.execute("ROLLBACK")

@@ -472,6 +472,49 @@ class StudyContract:
         with pytest.raises(NotClaimableError):
             study.claim(trial.id, owner=ELSEWHERE)
 
+    def test_fact_on_a_running_trial_is_found_by_whoever_goes_on_with_it(self, url: str, study: Study) -> None:
+        with Storage(url) as elsewhere:
+            watcher = elsewhere.open_study("study")
+            lease = begin(study, ttl_s=0.0)
+            watcher.look()
+            study.report(lease, 1, 0.25)
+            study.note(lease, {"accumulate": 2})
+            study.note(lease, {"accumulate": 4})
+            study.report(lease, 2, 0.5)
+            assert study.trials()[0].attributes == {"accumulate": 4}
+            assert study.trials()[0].reports == {1: 0.25, 2: 0.5}
+            taken = watcher.claim(lease.trial_id, owner=process_identity())
+            assert watcher.trials()[0].attributes == {"accumulate": 4}
+            with pytest.raises(LeaseLostError):
+                study.note(lease, {"accumulate": 8})
+            watcher.tell(taken, TrialState.COMPLETE, value=0.5, attributes={"best_epoch": 2})
+        assert study.trials()[0].attributes == {"accumulate": 4, "best_epoch": 2}
+
+    def test_threads_that_report_at_once_see_their_own_reports(self, url: str, study: Study) -> None:
+        leases = [begin(study) for _ in range(6)]
+        epochs = range(1, 16)
+        stopped = threading.Event()
+
+        def train(lease: Lease) -> None:
+            for epoch in epochs:
+                reports = study.report(lease, epoch, epoch / 100).trials[lease.number].reports
+                assert list(reports) == list(range(1, epoch + 1))
+            study.tell(lease, TrialState.COMPLETE, value=0.5)
+            assert study.look().trials[lease.number].state is TrialState.COMPLETE
+
+        def look() -> None:
+            while not stopped.is_set():
+                assert [trial.number for trial in study.look().trials] == list(range(6))
+
+        with ThreadPoolExecutor(7) as threads:
+            watching = threads.submit(look)
+            for ended in [threads.submit(train, lease) for lease in leases]:
+                ended.result(60.0)
+            stopped.set()
+            watching.result(60.0)
+        with Storage(url) as fresh:
+            assert study.trials() == fresh.open_study("study").trials()
+
     def test_of_8_threads_that_claim_at_once_one_succeeds(self, storage: Storage, study: Study) -> None:
         lease = begin(study)
         study.pause(lease)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
+from search_spaces.configuration import JsonScalar
 from trainers.config import Direction, EvaluateTask, TrainTask
 from trainers.data.spec import DataSpec
 from trainers.errors import UserCodeError
@@ -44,6 +45,8 @@ class ImageClassification(Trainer):
     metrics: ClassVar[Mapping[str, Direction]] = MappingProxyType(
         {"accuracy": "maximize", "balanced_accuracy": "maximize", "f1_macro": "maximize", "loss": "minimize"}
     )
+
+    has_networks: ClassVar[bool] = True
 
     def check(self, data: DataSpec) -> None:
         """Refuse images that cannot be there, without reading them."""
@@ -87,6 +90,16 @@ class ImageClassification(Trainer):
         from trainers.image_fitting import evaluate_images
 
         return evaluate_images(task, data, ranks)
+
+    def count_weights(self, space: str, configuration: Mapping[str, JsonScalar], data: "ImageData") -> int:
+        """Count the weights of the network that a configuration builds for these images.
+
+        Raises:
+            InfeasibleArchitectureError: the configuration describes nothing that can be trained.
+        """
+        from trainers.image_networks import count_weights
+
+        return count_weights(space, configuration, data)
 
     def _check_metric(self, name: str) -> None:
         if name in self.metrics:

@@ -19,14 +19,14 @@ SEARCH_FLAGS = (
     "--warm-start", "--metric", "--direction", "--epochs", "--sampler", "--pruner", "--concurrency",
     "--procs-per-trial", "--gpus-per-trial", "--cpus-per-trial", "--memory-per-trial", "--spread", "--precision",
     "--seed", "--executor", "--ray-address", "--wait-for-nodes", "--trial-timeout", "--stall-timeout", "--max-retries",
-    "--max-failures",
+    "--max-failures", "--max-params",
 )  # fmt: skip
 RESUME_FLAGS = (
     "--quiet",
     "--data", "--storage", "--artifacts", "--trials", "--timeout", "--target-value", "--sampler", "--pruner",
     "--concurrency", "--procs-per-trial", "--gpus-per-trial", "--cpus-per-trial", "--memory-per-trial", "--spread",
     "--precision", "--executor", "--ray-address", "--wait-for-nodes", "--trial-timeout", "--stall-timeout",
-    "--max-retries", "--max-failures",
+    "--max-retries", "--max-failures", "--max-params",
 )  # fmt: skip
 NOT_FIELDS = {"--config", "--quiet"}
 HEAVY = {"torch", "ray", "optuna", "sqlalchemy", "pandas", "plotly", "sklearn", "scipy", "numpy"}

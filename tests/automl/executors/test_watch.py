@@ -83,10 +83,35 @@ def test_rank_that_answers_no_more_is_named() -> None:
     assert verdict.reason.endswith("rank 0 does not answer")
 
 
+def test_single_rank_that_answers_no_more_is_named() -> None:
+    watched = watch()
+    watched.note(0, HERE, 0.0)
+    verdict = watched.verdict(11.0)
+    assert verdict is not None
+    assert verdict.reason.endswith("rank 0 does not answer")
+
+
+def test_rank_is_not_silent_because_the_driver_did_not_listen() -> None:
+    watched = watch()
+    watched.note(0, HERE, 0.0)
+    watched.excuse(20.0)
+    watched.note(0, HERE, 25.0)
+    assert reason_at(watched, 30.1).endswith("in fit")
+
+
+def test_waiting_for_the_decision_is_no_time_of_the_trial() -> None:
+    watched = watch(trial_s=10.0, stall_s=None)
+    watched.report(5.0)
+    assert watched.verdict(500.0) is None
+    watched.decide(500.0)
+    assert watched.verdict(504.9) is None
+    assert "longer than 10 s (--trial-timeout)" in reason_at(watched, 505.1)
+
+
 def test_waiting_for_the_decision_is_no_standstill() -> None:
     watched = watch()
     watched.note(0, HERE, 0.0)
-    watched.report()
+    watched.report(0.0)
     assert watched.verdict(500.0) is None
     watched.decide(500.0)
     assert watched.verdict(509.0) is None

@@ -77,3 +77,13 @@ def test_evolution_improves_on_random_search_of_equal_length() -> None:
 def test_evolution_wrong_settings_are_refused_by_name(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         EvolutionSampler("maximize", **wrong)  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_evolution_trial_that_ran_out_of_memory_is_no_parent_however_good_its_reports() -> None:
+    rng = np.random.default_rng(0)
+    trials = [make_trial(n, CELL.sample(rng), value=0.5) for n in range(12)]
+    greedy = make_trial(12, CELL.sample(rng), state=TrialState.FAILED, cause="oom", reports=[1.0])
+    sampler = EvolutionSampler("maximize", tournament_size=12)
+    for seed in range(20):
+        with_it = sampler.suggest(CELL, [*trials, greedy], np.random.default_rng(seed))
+        assert with_it == sampler.suggest(CELL, trials, np.random.default_rng(seed))

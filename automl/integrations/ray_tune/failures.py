@@ -1,0 +1,43 @@
+"""Why a Tune trial ended badly: what Tune has kept of its last error, in the words of a study."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from ray import cloudpickle
+from ray.exceptions import OutOfMemoryError, RayError, RayTaskError
+from ray.tune.experiment import Trial
+from ray.tune.result import HOSTNAME
+
+from automl.worker import Failure, describe_failure
+
+__all__ = ["failure_of"]
+
+
+def failure_of(trial: Trial) -> Failure:
+    """Name the cause of a trial's last error: an exception of its training, or the loss of its process."""
+    error = _last_error(trial)
+    if isinstance(error, RayTaskError):
+        cause = error.cause if isinstance(error.cause, Exception) else error
+        host = str(trial.last_result.get(HOSTNAME, ""))
+        return replace(describe_failure(cause, rank=None), traceback=_plain(error), host=host)
+    if isinstance(error, RayError):
+        return Failure(
+            cause="oom" if isinstance(error, OutOfMemoryError) else "lost",
+            error=type(error).__name__,
+            message=" ".join(_plain(error).split()),
+        )
+    text = "" if trial.error_file is None else Path(trial.error_file).read_text(encoding="utf-8")
+    last_line = next((line for line in reversed(text.splitlines()) if line.strip()), "Ray Tune has kept no error")
+    return Failure(cause="user_error", error="TuneError", message=last_line.strip(), traceback=text)
+
+
+def _plain(error: RayError) -> str:
+    """Ray's explanation, which holds the traceback of another process, without colours."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+
+
+def _last_error(trial: Trial) -> object:
+    """The exception itself, which Tune writes for errors of tasks and actors only; None for any other."""
+    file = trial.pickled_error_file
+    return None if file is None else cloudpickle.loads(Path(file).read_bytes())

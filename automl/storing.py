@@ -1,0 +1,232 @@
+"""What becomes of running trials is stored in the background; what the database cannot take is kept on this machine."""
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from functools import partial
+
+from automl.background import BackgroundWork
+from automl.events import Event, TrialEnded
+from automl.executors.base import Executor
+from automl.outbox import KeptReport, KeptResult, Outbox
+from automl.running import LiveTrial, LiveTrials
+from studies.checkpoints import CheckpointLedger
+from studies.errors import LeaseLostError, StorageError, StudyError
+from studies.study import Study, View
+from studies.trial import Trial, TrialState
+
+__all__ = ["TrialStore"]
+
+FAREWELL_S = 1.0
+"""How long a database that stayed away is asked to take the running trials back."""
+LAST_WAIT_S = 2.0
+"""How long the end of a search waits for what is being stored; what is left is kept for the next run."""
+
+_log = logging.getLogger(__name__)
+
+
+class TrialStore:
+    """Stores reports and ends, each trial's in order; what follows is called when the database has them.
+
+    Args:
+        study: where the trials are remembered.
+        executor: trains them.
+        live: the trials that run.
+        background: does the storing.
+        ledger: removes checkpoints.
+        outbox: takes what the database cannot.
+        see: is shown every look at the study.
+        observe: is told everything that changes.
+    """
+
+    def __init__(
+        self,
+        *,
+        study: Study,
+        executor: Executor,
+        live: LiveTrials,
+        background: BackgroundWork,
+        ledger: CheckpointLedger,
+        outbox: Outbox,
+        see: Callable[[View], None],
+        observe: Callable[[Event], None],
+    ) -> None:
+        self._study = study
+        self._executor = executor
+        self._live = live
+        self._background = background
+        self._ledger = ledger
+        self._outbox = outbox
+        self._see = see
+        self._observe = observe
+
+    def report(self, live: LiveTrial, report: KeptReport, then: Callable[[View], None]) -> None:
+        """Store what an epoch has brought; `then` gets the study as it stands with it."""
+        self._store(live, _rest(live, report), lambda: report.store(self._study, live.lease), then)
+
+    def note(self, live: LiveTrial, facts: Mapping[str, object], then: Callable[[View], None]) -> None:
+        """Store facts on a trial that is ours still, for whoever goes on with it."""
+        self._store(live, _rest(live), partial(self._note, live, facts), then)
+
+    def end(
+        self,
+        live: LiveTrial,
+        state: TrialState,
+        *,
+        value: float | None = None,
+        cause: str | None = None,
+        message: str = "",
+        attributes: Mapping[str, object],
+        then: Callable[[Trial, View], None] = lambda trial, view: None,
+    ) -> None:
+        """End a trial.
+
+        Args:
+            live: the trial.
+            state: COMPLETE, PRUNED or FAILED.
+            value: the objective of a COMPLETE trial.
+            cause: why it FAILED, one word.
+            message: the text of the error.
+            attributes: facts about it, plain JSON.
+            then: is called with the ended trial.
+        """
+        end = KeptResult(lease=live.lease, state=state, value=value, cause=cause, attributes=attributes)
+
+        def leave(view: View) -> None:
+            trial = view.trials[live.number]
+            self._leave(live, end, trial, message)
+            self.trim(trial)
+            then(trial, view)
+
+        self._store(live, end, partial(self._tell, end), leave)
+
+    def pause(self, live: LiveTrial, *, is_lost: bool = False, facts: Mapping[str, object] | None = None) -> None:
+        """Let a trial rest; whoever is free goes on with it, and finds these facts on it."""
+        rest = _rest(live)
+        work = partial(self._pause, live, is_lost, facts or {})
+        self._store(live, rest, work, lambda view: self._leave(live, rest, view.trials[live.number]))
+
+    def trim(self, trial: Trial) -> None:
+        """Remove the checkpoints that are not needed any more."""
+        self._background.put(trial.id, lambda: self._ledger.trim(trial))
+
+    def cancel(self, live: LiveTrial) -> None:
+        """Let the executor end a training."""
+        live.is_cancelled = True
+        self._executor.cancel(live.job)
+
+    def abandon(self, live: LiveTrial, why: str) -> None:
+        """Stop a trial that belongs to another process now."""
+        _log.warning("trial=%d %s; it goes on elsewhere", live.number, why)
+        self.cancel(live)
+        self._live.forget(live)
+
+    def let_go(self, patience_s: float | None) -> None:
+        """Give back what is still running, so that the next process can go on with it at once.
+
+        Args:
+            patience_s: how long the database is asked; None: as long as always.
+        """
+        for live in self._live:
+            self.cancel(live)
+        self._wait_for_the_rest()
+        for live in self._live:
+            if live.storing is not None:
+                _log.warning("trial=%d is not stored yet; %s", live.number, self._keep(live, live.storing))
+                patience_s = FAREWELL_S
+            elif not self._give_back(live, patience_s):
+                patience_s = FAREWELL_S
+
+    # In a thread
+
+    def _tell(self, end: KeptResult) -> View:
+        self._study.tell(end.lease, end.state, value=end.value, cause=end.cause, attributes=end.attributes)
+        return self._study.look()
+
+    def _note(self, live: LiveTrial, facts: Mapping[str, object]) -> View:
+        self._study.note(live.lease, facts)
+        return self._study.look()
+
+    def _pause(self, live: LiveTrial, is_lost: bool, facts: Mapping[str, object]) -> View:
+        if facts:
+            self._study.note(live.lease, facts)
+        self._study.pause(live.lease, is_lost=is_lost)
+        return self._study.look()
+
+    # In the thread of the search
+
+    def _store(
+        self, live: LiveTrial, storing: KeptResult, work: Callable[[], View], then: Callable[[View], None]
+    ) -> None:
+        live.storing = storing
+        self._background.put(live.lease.trial_id, work, partial(self._stored, live, storing, then))
+
+    def _stored(self, live: LiveTrial, storing: KeptResult, then: Callable[[View], None], ended: Future[View]) -> None:
+        if live not in self._live:
+            return  # it was given up meanwhile
+        live.storing = None
+        try:
+            view = ended.result()
+        except LeaseLostError as error:
+            self.abandon(live, str(error))
+        except StorageError as error:
+            self.cancel(live)
+            raise type(error)(f"{error}; {self._keep(live, storing)}") from error
+        else:
+            self._see(view)
+            then(view)
+
+    def _leave(self, live: LiveTrial, end: KeptResult, trial: Trial, message: str = "") -> None:
+        self._live.forget(live)
+        self._observe(
+            TrialEnded(
+                number=trial.number,
+                state=end.state,
+                epoch=trial.last_epoch,
+                value=end.value if end.value is not None else trial.reports.get(trial.last_epoch),
+                cause=end.cause,
+                message=message,
+            )
+        )
+
+    def _keep(self, live: LiveTrial, result: KeptResult) -> str:
+        """Keep what the database could not take on this machine; where it lies, in words."""
+        number = live.number
+        try:
+            path = self._outbox.keep(result)
+        except OSError as error:
+            return f"trial {number} will go on from its last checkpoint, as this cannot be kept either: {error}"
+        self._live.forget(live)
+        return f"what became of trial {number} lies in {path}, and the next run of the study on this machine stores it"
+
+    def _wait_for_the_rest(self) -> None:
+        """Wait a moment for what is being stored, and for what follows that."""
+        ends_at = time.monotonic() + LAST_WAIT_S
+        while not self._background.is_idle and (left_s := ends_at - time.monotonic()) > 0:
+            self._background.wait(left_s)
+            try:
+                self._background.settle()
+            except StudyError as error:
+                # An error that is on its way already is the one to be told.
+                _log.warning("%s", error)
+
+    def _give_back(self, live: LiveTrial, patience_s: float | None) -> bool:
+        """Give a trial back, or keep that it rests; whether the database has answered."""
+        rest = _rest(live)
+        try:
+            self._study.pause(live.lease, patience_s=patience_s)
+            trial = self._study.trials()[live.number]
+        except LeaseLostError as error:
+            _log.debug("trial=%d is no longer ours: %s", live.number, error)
+            return True
+        except StorageError as error:
+            # An error that is on its way already is the one to be told.
+            _log.warning("trial=%d cannot be given back: %s; %s", live.number, error, self._keep(live, rest))
+            return False
+        self._leave(live, rest, trial)
+        return True
+
+
+def _rest(live: LiveTrial, report: KeptReport | None = None) -> KeptResult:
+    return KeptResult(lease=live.lease, state=TrialState.PAUSED, value=None, cause=None, attributes={}, report=report)

@@ -1,0 +1,111 @@
+"""What goes wrong in a task, told in words that help: datasets that move to the GPU, ranks with different tasks."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.data import DataLoader, Dataset, random_split
+
+from automl.worker import Failure, describe_failure, run_task
+from tests.contracts.executor_contract import toy_task
+from tests.helpers.toy import ToyTrainer
+from tests.trainers.rank_pool import RankPool
+from trainers.config import TrainTask
+from trainers.distributed import Ranks, forget_frames
+from trainers.errors import UserCodeError
+from trainers.reporting import Decision, Report
+
+
+class MovesToTheGpu(Dataset[torch.Tensor]):
+    """Four numbers, moved where they must not be moved."""
+
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, item: int) -> torch.Tensor:
+        if not torch.cuda.is_available():
+            return torch.tensor([item]).cuda()
+        raise RuntimeError("Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, ...")
+
+
+class RaisesItsOwn(MovesToTheGpu):
+    def __getitem__(self, item: int) -> torch.Tensor:
+        raise ZeroDivisionError("a mistake of the dataset's own")
+
+
+def error_of(dataset: Dataset[torch.Tensor]) -> Exception:
+    try:
+        for _ in DataLoader(dataset, num_workers=2):
+            pass
+    except Exception as error:
+        return error
+    raise AssertionError("the dataset raised nothing")
+
+
+def test_dataset_that_moves_to_the_gpu_in_a_worker_is_named_with_what_to_do() -> None:
+    failure = describe_failure(error_of(MovesToTheGpu()), rank=1)
+    assert (failure.cause, failure.is_follow_up) == ("user_error", False)
+    assert failure.message.startswith("the dataset MovesToTheGpu asks for CUDA in a worker process of its DataLoader")
+    assert failure.message.endswith("return CPU tensors, and move to the device in the training step")
+    assert "in __getitem__" in failure.traceback
+
+
+@pytest.mark.slow
+def test_dataset_inside_of_a_split_is_named() -> None:
+    part, _ = random_split(MovesToTheGpu(), [2, 2])
+    assert describe_failure(error_of(part), rank=0).message.startswith("the dataset MovesToTheGpu ")
+
+
+def test_dataset_is_found_by_its_file_where_the_variables_are_gone() -> None:
+    error = error_of(MovesToTheGpu())
+    forget_frames(error)
+    assert f"the dataset's code at {__file__}, line " in describe_failure(error, rank=0).message
+
+
+def test_advice_is_given_for_an_error_that_was_raised_from_it() -> None:
+    wrapped = UserCodeError("reading failed")
+    wrapped.__cause__ = error_of(MovesToTheGpu())
+    failure = describe_failure(wrapped, rank=0)
+    assert failure.cause == "user_error"
+    assert "MovesToTheGpu" in failure.message
+
+
+@pytest.mark.slow
+def test_other_error_of_a_worker_keeps_its_words() -> None:
+    failure = describe_failure(error_of(RaisesItsOwn()), rank=0)
+    assert (failure.cause, failure.error) == ("user_error", "ZeroDivisionError")
+    assert "a mistake of the dataset's own" in failure.message
+
+
+def test_cuda_error_outside_of_a_loader_keeps_its_words() -> None:
+    error = AssertionError("Torch not compiled with CUDA enabled")
+    assert describe_failure(error, rank=0).message == str(error)
+
+
+def run_own_task(ranks: Ranks, tasks: Mapping[int, TrainTask]) -> Any:
+    reported: list[Report] = []
+
+    def reporter(report: Report) -> Decision:
+        reported.append(report)
+        return Decision.CONTINUE
+
+    return run_task(tasks[ranks.rank], ToyTrainer(), "digits", ranks, reporter), len(reported)
+
+
+@pytest.mark.slow
+def test_ranks_with_another_task_are_named_before_anything_is_trained(tmp_path: Path) -> None:
+    task, other = toy_task(tmp_path), toy_task(tmp_path, x=0.1234567890123)
+    four = RankPool(4, tmp_path)
+    try:
+        apart = four.run(run_own_task, {0: task, 1: task, 2: other, 3: other})
+        alike = four.run(run_own_task, dict.fromkeys(range(4), task))
+    finally:
+        four.stop()
+    for outcome, reports in apart:
+        assert isinstance(outcome, Failure)
+        assert (outcome.cause, outcome.error) == ("rank_error", "RanksDivergedError")
+        assert outcome.message.startswith("ranks 2 and 3 got another task than rank 0; digests: rank 0: ")
+        assert reports == 0
+    assert [outcome.outcome for outcome, _ in alike] == ["completed"] * 4  # the group is as good as before
