@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from automl.artifacts import Artifacts
+from automl.asking import FAREWELL_S, TAKEN_ELSEWHERE, Asker
 from automl.background import BackgroundWork
 from automl.events import Event, SlotsChanged
 from automl.executors.base import Executor
@@ -18,9 +19,9 @@ from automl.spec import SearchSpec
 from automl.starting import Starter
 from automl.stop_sign import StopSign
 from automl.stopping import StoppingRule
-from automl.storing import FAREWELL_S, TrialStore
+from automl.storing import TrialStore
 from studies.checkpoints import CheckpointLedger
-from studies.errors import BudgetSpentError, LeaseLostError, NotClaimableError, NumberTakenError, StorageError
+from studies.errors import StorageError
 from studies.leases import LeaseKeeper
 from studies.study import Study, View
 from studies.trial import Trial
@@ -91,16 +92,23 @@ class SearchLoop:
         self._live = LiveTrials(keeper)
         self._sign = StopSign(StoppingRule(direction=spec.objective_direction, began_at=began_at), interrupt)
         self._background = BackgroundWork(study.writers, executor.wake)
+        asker = Asker(
+            study,
+            spec.search_space,
+            keeper,
+            owner=owner,
+            lease_s=LEASE_S,
+            max_retries=spec.max_retries,
+            observe=observe,
+        )
         self._starter = Starter(
             spec=spec,
             study=study,
+            asker=asker,
             executor=executor,
-            keeper=keeper,
             live=self._live,
             ledger=ledger,
             artifacts=artifacts,
-            owner=owner,
-            lease_s=LEASE_S,
             observe=observe,
         )
         self._store = TrialStore(
@@ -168,7 +176,7 @@ class SearchLoop:
                 return action.reason
             try:
                 self._starter.carry_out(action)
-            except (NumberTakenError, BudgetSpentError, NotClaimableError, LeaseLostError) as error:
+            except TAKEN_ELSEWHERE as error:
                 _log.debug("another process was first: %s", error)
             view = self._study.look()
         return None if self._sign.stop is None else self._sign.stop.reason

@@ -78,7 +78,7 @@ def test_trial_whose_row_is_locked_holds_up_no_other_and_goes_on_after(
 
 
 class ChangingSlots(InlineExecutor):
-    """Has no slot until it was asked a few times, then two, then one."""
+    """Has no slot until it was asked a few times, then two, then a machine leaves."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -88,7 +88,8 @@ class ChangingSlots(InlineExecutor):
 
     def events(self, timeout_s: float) -> Sequence[Happened]:
         self.asked += 1
-        self.slots = 0 if self.asked < 5 else 2 if self.asked < 20 else 1
+        self.concurrency = 2 if self.asked < 20 else 1
+        self.slots = 0 if self.asked < 5 else self.concurrency
         return super().events(timeout_s)
 
 
