@@ -5,16 +5,27 @@ takes over an interrupted one, or records why one cannot be trained.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from automl.scheduler import Done, Refuse, RejectQueued, Resume, Scheduler, Start, StartQueued, Wait
+from automl.events import Event, TrialEnded, TrialRefused
+from automl.retries import reason_to_give_up
+from automl.scheduler import Refuse, RejectQueued, Resume, Start, StartQueued
 from search_spaces.configuration import Configuration
-from studies.errors import BudgetSpentError, LeaseLostError, NotClaimableError, NumberTakenError
-from studies.study import Study, View
+from search_spaces.space import SearchSpace
+from studies.errors import BudgetSpentError, LeaseLostError, NotClaimableError, NumberTakenError, StorageError
+from studies.leases import LeaseKeeper
+from studies.study import Study
 from studies.trial import Lease, Trial, TrialState
+from trainers.errors import FailureCause
 
-__all__ = ["Asked", "Asker"]
+__all__ = ["FAREWELL_S", "TAKEN_ELSEWHERE", "Asked", "Asker"]
+
+FAREWELL_S = 1.0
+"""How long a database that stays away is asked to take back a trial that nobody trains."""
+TAKEN_ELSEWHERE = (NumberTakenError, BudgetSpentError, NotClaimableError, LeaseLostError)
+"""Another process was first: look at the study again."""
 
 _log = logging.getLogger(__name__)
 
@@ -24,91 +35,129 @@ class Asked:
     """A trial that is this process's to train.
 
     Attributes:
-        lease: the right to write to it.
+        lease: the right to write to it; it is kept alive.
         configuration: what to train.
+        earlier: the trial as others have left it; None: it begins.
     """
 
     lease: Lease
     configuration: Configuration
+    earlier: Trial | None = None
 
 
 class Asker:
-    """Asks one scheduler for one study, on behalf of one process.
+    """Asks one study for trials, on behalf of one process.
 
     Args:
         study: where trials are created and claimed.
-        scheduler: says what to do next.
+        space: what is searched.
+        keeper: keeps the leases.
         owner: this process; see `process_identity`.
         lease_s: how long a lease lasts without a sign of life, in seconds.
         max_retries: how often a trial is started again after its process or machine was lost.
+        observe: is told of trials that are not trained: `TrialRefused` and `TrialEnded`.
     """
 
-    def __init__(self, study: Study, scheduler: Scheduler, *, owner: str, lease_s: float, max_retries: int) -> None:
+    def __init__(
+        self,
+        study: Study,
+        space: SearchSpace,
+        keeper: LeaseKeeper,
+        *,
+        owner: str,
+        lease_s: float,
+        max_retries: int,
+        observe: Callable[[Event], None],
+    ) -> None:
         self._study = study
-        self._scheduler = scheduler
+        self._space = space
+        self._keeper = keeper
         self._owner = owner
         self._lease_s = lease_s
         self._max_retries = max_retries
-        self._distributions = scheduler.space.distributions()
+        self._observe = observe
+        self._distributions = space.distributions()
 
-    def ask(self, view: View, claimable: Sequence[Trial]) -> Asked | Wait | Done | None:
-        """Take the next trial.
+    @contextmanager
+    def take(self, action: Start | StartQueued | RejectQueued | Refuse | Resume) -> Iterator[Asked | None]:
+        """Do what the scheduler wants, and bring its trial on its way within the `with` statement.
 
-        Args:
-            view: the study as it was looked at just now.
-            claimable: those of `view.claimable` that may be taken over by this process.
+        An error in there gives the trial back, so that anyone may go on with it.
 
-        Returns:
-            The trial; or why there is none now or ever again; None: what could not be trained was recorded, or another
-            process was first, so that the study is to be looked at again.
+        Yields:
+            The trial; None: what cannot be trained was recorded.
+
+        Raises:
+            NumberTakenError: another process was first; so say all of `TAKEN_ELSEWHERE`.
+            BudgetSpentError: likewise.
+            NotClaimableError: likewise.
+            LeaseLostError: likewise.
         """
-        action = self._scheduler.next_action(view.trials, claimable, view.standing.limits.trials)
-        if isinstance(action, Wait | Done):
-            return action
-        try:
-            return self._carry_out(action)
-        except (NumberTakenError, BudgetSpentError, NotClaimableError, LeaseLostError) as error:
-            _log.debug("another process was first: %s", error)
-            return None
+        match action:
+            case Start():
+                with self._kept(self._create(action)) as lease:
+                    yield Asked(lease=lease, configuration=action.configuration)
+            case StartQueued():
+                with self._kept(self._start_queued(action.trial, action.configuration)) as lease:
+                    yield Asked(lease=lease, configuration=action.configuration)
+            case Resume():
+                with self.claim(action.trial.id) as asked:
+                    yield asked
+            case RejectQueued():
+                self._reject(action)
+                yield None
+            case Refuse():
+                self._refuse(action)
+                yield None
 
-    def claim(self, trial_id: int) -> Asked | None:
-        """Take over a trial that rests or whose owner is gone; None: it was lost too often, and has ended FAILED.
+    @contextmanager
+    def claim(self, trial_id: int) -> Iterator[Asked | None]:
+        """Take over a trial that rests or whose owner is gone, as `take` does.
+
+        Yields:
+            The trial; None: it was lost or killed too often, and has ended FAILED.
 
         Raises:
             NotClaimableError: somebody works on it, or it has ended.
             TrialNotFoundError: the study has no such trial.
+            LeaseLostError: another process has taken it over meanwhile.
         """
-        lease = self._study.claim(trial_id, owner=self._owner, ttl_s=self._lease_s)
-        trial = self._study.trials()[lease.number]
-        if trial.losses > self._max_retries:
-            self._fail(lease, "lost", _lost_too_often(trial, self._max_retries))
-            return None
-        return Asked(lease=lease, configuration=Configuration(trial.configuration))
+        with self._kept(self._study.claim(trial_id, owner=self._owner, ttl_s=self._lease_s)) as lease:
+            # Others may have had the trial since it was looked at.
+            trial = self._study.trials()[lease.number]
+            reason = reason_to_give_up(trial, self._max_retries)
+            if reason is None:
+                yield Asked(lease=lease, configuration=Configuration(trial.configuration), earlier=trial)
+                return
+            self._end_untrained(lease, trial, *reason)
+        yield None
 
-    def _carry_out(self, action: Start | StartQueued | RejectQueued | Refuse | Resume) -> Asked | None:
-        match action:
-            case Start():
-                return self._create(action)
-            case StartQueued():
-                lease = self._start_queued(action.trial, action.configuration)
-                return Asked(lease=lease, configuration=action.configuration)
-            case Resume():
-                return self.claim(action.trial.id)
-            case RejectQueued():
-                self._reject(action)
-            case Refuse():
-                self._refuse(action)
-        return None
+    @contextmanager
+    def _kept(self, lease: Lease) -> Iterator[Lease]:
+        """Keep a new lease; give the trial back when it does not come to run."""
+        self._keeper.add(lease)
+        try:
+            yield lease
+        except BaseException:
+            self._keeper.discard(lease)
+            self._give_back(lease)
+            raise
 
-    def _create(self, action: Start) -> Asked:
-        lease = self._study.create_trial(
+    def _give_back(self, lease: Lease) -> None:
+        try:
+            self._study.pause(lease, patience_s=FAREWELL_S)
+        except (LeaseLostError, StorageError) as error:
+            # What is on its way already is to be told; the lease ends by itself.
+            _log.warning("trial=%d cannot be given back: %s", lease.number, error)
+
+    def _create(self, action: Start) -> Lease:
+        return self._study.create_trial(
             number=action.number,
             configuration=action.configuration,
             distributions=self._distributions,
             owner=self._owner,
             ttl_s=self._lease_s,
         )
-        return Asked(lease=lease, configuration=action.configuration)
 
     def _start_queued(self, trial: Trial, configuration: Configuration) -> Lease:
         return self._study.start_queued(
@@ -117,8 +166,22 @@ class Asker:
 
     def _reject(self, action: RejectQueued) -> None:
         """End a queued trial that cannot be trained; it was asked for, so it takes its place in the budget."""
-        fitting = self._scheduler.space.fitting_part(action.trial.configuration)
-        self._fail(self._start_queued(action.trial, fitting), "user_error", action.reason)
+        lease = self._start_queued(action.trial, self._space.fitting_part(action.trial.configuration))
+        self._end_untrained(lease, action.trial, "user_error", action.reason)
+
+    def _end_untrained(self, lease: Lease, trial: Trial, cause: FailureCause, message: str) -> None:
+        self._study.tell(lease, TrialState.FAILED, cause=cause, attributes={"error": message})
+        self._keeper.discard(lease)
+        self._observe(
+            TrialEnded(
+                number=trial.number,
+                state=TrialState.FAILED,
+                epoch=trial.last_epoch,
+                value=trial.reports.get(trial.last_epoch),
+                cause=cause,
+                message=message,
+            )
+        )
 
     def _refuse(self, action: Refuse) -> None:
         self._study.add_infeasible(
@@ -127,12 +190,4 @@ class Asker:
             distributions=self._distributions,
             cause=action.reason,
         )
-        _log.info("trial=%d infeasible: %s", action.number, action.reason)
-
-    def _fail(self, lease: Lease, cause: str, message: str) -> None:
-        self._study.tell(lease, TrialState.FAILED, cause=cause, attributes={"error": message})
-        _log.warning("trial=%d failed cause=%s: %s", lease.number, cause, message)
-
-
-def _lost_too_often(trial: Trial, max_retries: int) -> str:
-    return f"its process or machine was lost {trial.losses} times (--max-retries {max_retries})"
+        self._observe(TrialRefused(number=action.number, reason=action.reason))

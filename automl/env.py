@@ -8,7 +8,9 @@ from pathlib import Path
 __all__ = [
     "default_artifacts",
     "default_storage",
+    "known_ray_address",
     "make_working_folder_importable",
+    "prepare_joined_cluster",
     "prepare_private_cluster",
     "put_own_packages_first",
     "ray_temp_folder",
@@ -73,16 +75,44 @@ def make_working_folder_importable() -> None:
         sys.path.append(folder)
 
 
+def known_ray_address() -> str | None:
+    """The cluster that `auto` means on this machine: `RAY_ADDRESS`, or what the last `ray start` has noted."""
+    noted = ray_temp_folder() / "ray_current_cluster"
+    address = os.environ.get("RAY_ADDRESS")
+    if not address and noted.is_file():
+        address = noted.read_text(encoding="utf-8").strip()
+    return address or None
+
+
 def prepare_private_cluster() -> None:
     """Set what Ray reads when it is imported to start a cluster of our own.
 
-    Nothing is sent home, and only this process and its children hold the token, so that nobody else on the machine
-    can run code through the cluster. A person's own settings win, and so does a program that has loaded Ray already.
+    Only this process and its children hold the token, so that nobody else on the machine can run code through the
+    cluster. A person's own settings win, and so does a program that has loaded Ray already.
     """
     if "ray" in sys.modules:
         return
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # we look at every error that matters ourselves
+    _quieten_ray()
     if "RAY_AUTH_MODE" not in os.environ:
         os.environ["RAY_AUTH_MODE"] = "token"
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+
+
+def prepare_joined_cluster() -> None:
+    """Set what Ray reads when it is imported to join a cluster of somebody's.
+
+    A token that is at hand is used, as Ray itself does only for clusters that it has found by itself. A person's own
+    settings win, and so does a program that has loaded Ray already.
+    """
+    if "ray" in sys.modules:
+        return
+    _quieten_ray()
+    file = Path.home() / ".ray" / "auth_token"
+    if os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH") or file.is_file():
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
+
+
+def _quieten_ray() -> None:
+    """Nothing is sent home, and Ray does not print errors that we look at ourselves."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")

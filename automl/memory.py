@@ -1,7 +1,7 @@
 """Out of memory: what a trial is tried again with, and how often; pure arithmetic and what is remembered on a trial.
 
 A device that is full takes half the micro-batch: the optimizer steps, and so the result, stay the same. A process that
-the system has ended for want of memory can be helped by nothing but luck, so that it is tried again once.
+the system has ended for want of memory is tried again once (`automl/retries.py`).
 """
 
 from studies.trial import Trial

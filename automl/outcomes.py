@@ -7,18 +7,10 @@ from functools import partial
 from automl.artifacts import Artifacts
 from automl.events import EpochReported, Event, NewBest
 from automl.executors.base import Executor, Failed, Finished, Reported
-from automl.memory import (
-    ACCUMULATE,
-    MEMORY_KILLS,
-    MICRO_BATCH,
-    MOST_KILLS,
-    cuts_batches,
-    kept_number,
-    micro_batch,
-    more_parts,
-)
+from automl.memory import ACCUMULATE, MICRO_BATCH, cuts_batches, micro_batch, more_parts
 from automl.outbox import KeptReport
 from automl.reports import facts_about, ledger_row, numbers_in, problem_with_report, problem_with_result
+from automl.retries import facts_to_keep, is_tried_again
 from automl.running import LiveTrial, LiveTrials
 from automl.scheduler import Scheduler
 from automl.spec import SearchSpec
@@ -163,15 +155,11 @@ class Outcomes:
     def _fail(self, live: LiveTrial, failure: Failure) -> None:
         """End a trial as FAILED, unless it is not to blame, or may get on with less memory."""
         trial = self._study.trials()[live.number]
-        kills = kept_number(trial, MEMORY_KILLS, 0)
         if failure.cause == "disk_full":
             self._stop_for_full_disk(live, failure)
-        elif failure.cause == "lost" and trial.losses < self._spec.max_retries:
+        elif is_tried_again(trial, failure, self._spec.max_retries):
             self._log_retry(live, failure, "trying again")
-            self._store.pause(live, is_lost=True)
-        elif failure.is_memory_kill and kills < MOST_KILLS:
-            self._log_retry(live, failure, "trying again once")
-            self._store.pause(live, facts={MEMORY_KILLS: kills + 1})
+            self._store.pause(live, is_lost=failure.cause == "lost", facts=facts_to_keep(trial, failure))
         elif failure.cause == "oom" and not failure.is_memory_kill and (parts := self._more_parts(live)) is not None:
             self._cut_batches(live, failure, parts)
         else:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
 
+from automl.asking import FAREWELL_S
 from automl.background import BackgroundWork
 from automl.events import Event, TrialEnded
 from automl.executors.base import Executor
@@ -18,8 +19,6 @@ from studies.trial import Trial, TrialState
 
 __all__ = ["TrialStore"]
 
-FAREWELL_S = 1.0
-"""How long a database that stayed away is asked to take the running trials back."""
 LAST_WAIT_S = 2.0
 """How long the end of a search waits for what is being stored; what is left is kept for the next run."""
 

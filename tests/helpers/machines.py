@@ -2,23 +2,18 @@
 
 import os
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import psutil
 
-from tests.helpers.commands import REPOSITORY, environment_of
+from tests.helpers.commands import REPOSITORY
 
-__all__ = ["Machines", "joined_environment", "machines"]
+__all__ = ["OPEN_CLUSTER", "Machines", "machines"]
 
-_OPEN = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
-
-
-def joined_environment(folder: Path) -> Mapping[str, str]:
-    """What a person on one of the machines has set."""
-    return environment_of(folder, **_OPEN)
+OPEN_CLUSTER = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
+"""What a person who uses the cluster has set."""
 
 
 class Machines:
@@ -39,7 +34,7 @@ class Machines:
         return self._cluster.add_node(
             num_cpus=cpus,
             include_dashboard=False,
-            env_vars={**_OPEN, "PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1", "SPT_NOENV": "1"},
+            env_vars={**OPEN_CLUSTER, "PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1", "SPT_NOENV": "1"},
         )
 
     def ranks_on(self, node: Any) -> list[psutil.Process]:

@@ -1,7 +1,7 @@
 """A program that runs a toy on a cluster, rests with its warm group until it is told, and runs another one.
 
-Arguments: the cluster's address, and a folder. It says `resting` after the first toy; a line on its standard input ends
-the rest. Then it says how the second toy has ended.
+Arguments: the cluster's address, and a folder. After the first toy it says that it rests; a line on its standard input
+ends the rest. Then it says how the second toy has ended. What it says begins with `SAYS`, as Ray says things, too.
 """
 
 import select
@@ -13,17 +13,19 @@ from automl.executors.ray.executor import RayExecutor
 from automl.executors.ray.placement import Request
 from tests.contracts.executor_contract import end_of, run_to_end, toy_task
 
-__all__: list[str] = []
+__all__ = ["SAYS"]
+
+SAYS = "the driver says: "
 
 
 def main(address: str, folder: Path) -> None:
     request = Request(ranks=2, cpus=2)
     with RayExecutor("tests.helpers.toy:ToyTrainer", "digits", request=request, concurrency=1, address=address) as ray:
         run(ray, folder / "first")
-        print("resting", flush=True)
+        print(f"{SAYS}resting", flush=True)
         while not select.select([sys.stdin], [], [], 0.0)[0]:
             ray.events(0.2)
-        print(run(ray, folder / "second"), flush=True)
+        print(f"{SAYS}{run(ray, folder / 'second')}", flush=True)
 
 
 def run(executor: RayExecutor, folder: Path) -> str:

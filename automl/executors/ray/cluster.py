@@ -1,30 +1,20 @@
 """The Ray cluster a search runs on: joined where it exists, otherwise private and ended with the search."""
 
 import logging
-import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-import psutil
 import ray
 
 import automl
-from automl.errors import AutomlError
-from automl.executors.ray.guard import Guard
+from automl.env import ray_temp_folder
+from automl.executors.ray.errors import ClusterError
+from automl.executors.ray.joining import address_to_join
+from automl.executors.ray.servers import Servers, undisturbed
 
 __all__ = ["Cluster", "ClusterError", "Node"]
-
-PROBE_TIMEOUT_S = 5.0
-"""How long a cluster's head may take to accept a connection."""
-
-_log = logging.getLogger(__name__)
-
-
-class ClusterError(AutomlError):
-    """The cluster cannot be joined, or can never hold what a trial asks for."""
-
-    exit_code = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,25 +49,21 @@ class Cluster:
             ClusterError: the cluster does not answer, or its versions do not fit.
         """
         _check_working_folder()
-        self._is_ours = not ray.is_initialized()
-        self._guard: Guard | None = None
-        if not self._is_ours:
+        self._servers: Servers | None = None
+        self._has_joined = False
+        if ray.is_initialized():
             return
-        if address not in (None, "auto"):
-            _probe(address)
-        own = set(psutil.Process().children(recursive=True))
+        if address is not None:
+            address = address_to_join(address)
         try:
-            ray.init(
-                address=address or "local",
-                include_dashboard=False if address is None else None,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-            )
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            target = address or "a private cluster on this machine"
-            raise ClusterError(f"Ray: cannot use {target}: {str(error).splitlines()[0]}") from error
-        if address is None:
-            self._guard = Guard(set(psutil.Process().children(recursive=True)) - own)
+            if address is None:
+                self._servers = Servers(**_QUIET)
+            else:
+                with undisturbed():
+                    ray.init(address=address, **_QUIET)
+                self._has_joined = True
+        except (OSError, RuntimeError, ValueError) as error:
+            raise ClusterError(_in_words(error, address)) from error
 
     def nodes(self) -> Sequence[Node]:
         """The machines that are alive now."""
@@ -94,11 +80,27 @@ class Cluster:
         ]
 
     def close(self) -> None:
-        """Leave the cluster; a private one ends with all its processes."""
-        if self._is_ours and ray.is_initialized():
+        """Leave the cluster: a private one ends with all its processes, a joined one goes on."""
+        if self._servers is not None:
+            self._servers.end()
+            self._servers = None
+        elif self._has_joined:
             ray.shutdown()
-        if self._guard is not None:
-            self._guard.dismiss()
+            self._has_joined = False
+
+
+_QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+
+
+def _in_words(error: Exception, address: str | None) -> str:
+    """Why Ray could not be used, in its first line."""
+    if "AF_UNIX path" in str(error):
+        return (
+            f"Ray cannot put its sockets below {ray_temp_folder()}, whose path is too long for the system; set "
+            "RAY_TMPDIR to a folder with a short path, such as /tmp"
+        )
+    reason = str(error).partition("\n")[0] or type(error).__name__
+    return f"Ray: cannot use {address or 'a private cluster on this machine'}: {reason}"
 
 
 def _check_working_folder() -> None:
@@ -109,17 +111,3 @@ def _check_working_folder() -> None:
             f"the working folder has a package of its own, {foreign}, which Ray's workers would take for ours; "
             "run from another folder, or rename it"
         )
-
-
-def _probe(address: str) -> None:
-    """Fail soon when nobody listens; Ray alone would try for more than a minute."""
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if not host or not port.isdigit():
-        raise ClusterError(f"--ray-address {address!r} is not HOST:PORT or auto")
-    try:
-        socket.create_connection((host, int(port)), timeout=PROBE_TIMEOUT_S).close()
-    except OSError as error:
-        raise ClusterError(
-            f"no Ray cluster answers at {address} ({error}); start one there with `ray start --head --port {port}`, "
-            "or leave out --ray-address for a private one"
-        ) from error

@@ -30,6 +30,8 @@ EAGER_S, EAGER_FOR_S = 0.02, 2.0
 """How often a new group is looked after, and for how long, as it mostly has its place at once."""
 REST_S, SHORT_REST_S = 300.0, 1.0
 """How long a group without work stays warm, and how long when other work waits for its place."""
+GIVES_WAY_S = 3.0
+"""How long nothing is asked for after a place was given up: Ray looks after those that wait once a second only."""
 MAX_STARTS = 3
 """How often a task that has not begun is given to another group."""
 
@@ -76,6 +78,7 @@ class RayExecutor(Executor):
         self._messages: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
         self._ids = itertools.count()
         self._starts: dict[int, int] = {}
+        self._gives_way_until = 0.0
         self._cluster = Cluster(address)
         try:
             self._machines = Machines(self._cluster, request or Request(), concurrency, wait_for_nodes_s)
@@ -179,8 +182,11 @@ class RayExecutor(Executor):
         Raises:
             ClusterError: no machine is left.
         """
-        self._forget_closed_groups()
         self._machines.shun(error.nodes)
+        for group in self._groups:
+            if group.job is None and (not group.is_placed or group.nodes & error.machines):
+                group.close()  # it may meet the same
+        self._forget_closed_groups()
         if self._machines.fitting == 0:
             raise ClusterError(f"the workers cannot be used: {error.failure}") from error
         _log.warning("a worker group cannot be used and is made anew: %s", error.failure)
@@ -206,7 +212,8 @@ class RayExecutor(Executor):
     def _ask_for_groups(self) -> None:
         """Have a place ready for the next trial, as far as the machines hold one."""
         busy = sum(group.job is not None for group in self._groups)
-        while len(self._groups) < max(1, min(self._machines.wanted, 2 * busy)):
+        gives_way = time.monotonic() < self._gives_way_until
+        while len(self._groups) < (busy if gives_way else max(1, min(self._machines.wanted, 2 * busy))):
             self._new_group()
         for group in self._groups:
             group.look()
@@ -215,11 +222,17 @@ class RayExecutor(Executor):
         now = time.monotonic()
         if self._machines.look(now):
             self._close_idle_groups(now)
-        events = [event for group in self._groups if (event := group.tend(now)) is not None]
+        events = [event for group in self._groups if (event := self._look_after(group, now)) is not None]
         self._forget_closed_groups()
         self._ask_for_groups()
         self._warn_of_waiting(now)
         return events
+
+    def _look_after(self, group: WorkerGroup, now: float) -> Event | None:
+        try:
+            return group.tend(now)
+        except GroupUnusableError as error:
+            return self._start_elsewhere(error)
 
     def _warn_of_waiting(self, now: float) -> None:
         """Say so when a trial has no place for long, or there is none for any."""
@@ -235,7 +248,10 @@ class RayExecutor(Executor):
         for group in idle:
             is_gone = not self._machines.alive.issuperset(group.nodes)
             rested_s = now - group.rested_at
-            if is_gone or (is_wanted and rested_s > SHORT_REST_S) or (group.is_warm and rested_s > REST_S):
+            is_in_the_way = is_wanted and rested_s > SHORT_REST_S
+            if is_in_the_way:
+                self._gives_way_until = now + GIVES_WAY_S
+            if is_gone or is_in_the_way or (group.is_warm and rested_s > REST_S):
                 group.close()
 
     def _forget_closed_groups(self) -> None:

@@ -1,5 +1,6 @@
 """A worker group: the ranks of one trial after the other, in one placement group, kept warm."""
 
+import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
@@ -7,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import ray
-from ray.exceptions import RayActorError, RayError
+from ray.exceptions import RayActorError, RayError, RayTaskError
 from ray.util.placement_group import placement_group, placement_group_table, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
@@ -24,6 +25,8 @@ __all__ = ["Crew", "GroupUnusableError", "Message", "WorkerGroup"]
 
 PEER_GRACE_S = 2.0
 """How long the ranks of a failed trial are given to tell their own side before the group is ended."""
+KILLS_GRACE_S = 8.0
+"""How long a machine may take to tell whether its kernel ended a process: a new process has to start there."""
 PULSE_S = 2.0
 """How often ranks are asked what they do; shorter limits are looked after more often."""
 DRIVER_STOOD_S = 5.0
@@ -80,13 +83,15 @@ class GroupUnusableError(Exception):
         job: what it was given, and has not begun.
         failure: why.
         nodes: identities of the machines where every new process would meet the same.
+        machines: identities of all machines of the group, one of which may be gone.
     """
 
-    def __init__(self, job: Job, failure: Failure, nodes: Collection[str]) -> None:
+    def __init__(self, job: Job, failure: Failure, nodes: Collection[str], machines: Collection[str]) -> None:
         super().__init__(str(failure))
         self.job = job
         self.failure = failure
         self.nodes = frozenset(nodes)
+        self.machines = frozenset(machines)
 
 
 @dataclass(slots=True)
@@ -95,12 +100,18 @@ class _Run:
 
     job: Job
     watch: Watch
-    pulse_at: float
     waiting: set[int]
     outcomes: dict[int, Outcome | Failure] = field(default_factory=dict)
     asked: set[int] = field(default_factory=set)
     pulsing: set[int] = field(default_factory=set)
-    deadline: float | None = None
+    has_begun: bool = False
+    failed_at: float | None = None
+
+    @property
+    def is_grace_over(self) -> bool:
+        """Whether the other ranks, and the machines that were asked, have had time enough since the first failure."""
+        grace_s = KILLS_GRACE_S if self.asked else PEER_GRACE_S
+        return self.failed_at is not None and time.monotonic() > self.failed_at + grace_s
 
     @property
     def failures(self) -> list[Failure]:
@@ -133,6 +144,7 @@ class WorkerGroup:
         self._nodes: Mapping[int, str] = {}
         self._memory_kills: dict[int, int] = {}
         self._run: _Run | None = None
+        self._pulsed_at = -math.inf
         self.requested_at = self.rested_at = self._tended_at = time.monotonic()
         self.is_placed = False
         self.is_usable = True
@@ -173,12 +185,13 @@ class WorkerGroup:
         self._run = _Run(
             job=job,
             watch=Watch(limits=self._crew.limits, ranks=ranks, made_at=now),
-            pulse_at=now + self._pulse_s,
             waiting=set(range(ranks)),
         )
         if not self._ranks:
             self._ranks = self._make_ranks()
-            self._ask_for_pulses()
+        if now - self._pulsed_at > 2 * PULSE_S:
+            self._memory_kills.clear()  # what the kernel has done while the group rested is no fault of this job
+        self._ask_for_pulses(now)
         for index, rank in enumerate(self._ranks):
             self._listen(rank.run.remote(job.task), "outcome", index)
         self._ask_for_reports(None)
@@ -209,14 +222,18 @@ class WorkerGroup:
                 return self._receive_kills(self._run, message.rank, message.answer)
 
     def tend(self, now: float) -> Event | None:
-        """Look after the job: its limits, peers that do not answer, and the next question how it fares."""
+        """Look after the job: its limits, peers that do not answer, and the next question how it fares.
+
+        Raises:
+            GroupUnusableError: the processes are gone, and have not begun with the job; the group is closed.
+        """
         run, passed_s, self._tended_at = self._run, now - self._tended_at, now
         if run is None or not self.is_placed:
             return None
         if passed_s > DRIVER_STOOD_S:
             run.watch.excuse(passed_s)
-        if run.deadline is not None:
-            return self._fail(run) if now > run.deadline else None
+        if run.failed_at is not None:
+            return self._fail(run) if run.is_grace_over else None
         verdict = run.watch.verdict(now)
         if verdict is not None:
             run.outcomes[verdict.rank] = Failure(
@@ -228,9 +245,7 @@ class WorkerGroup:
                 host=self._host(verdict.rank),
             )
             return self._fail(run)
-        if now >= run.pulse_at:
-            run.pulse_at = now + self._pulse_s
-            self._ask_for_pulses()
+        self._ask_for_pulses(now)
         return None
 
     def close(self) -> None:
@@ -275,8 +290,12 @@ class WorkerGroup:
     def _ask_for_reports(self, decision: Decision | None) -> None:
         self._listen(self._ranks[0].next_reports.remote(decision), "report", 0)
 
-    def _ask_for_pulses(self) -> None:
+    def _ask_for_pulses(self, now: float) -> None:
+        """Ask the ranks how they fare, if the last time is long enough ago."""
         assert self._run is not None
+        if now - self._pulsed_at < self._pulse_s:
+            return
+        self._pulsed_at = now
         for index in set(range(len(self._ranks))) - self._run.pulsing:
             self._run.pulsing.add(index)
             self._listen(self._ranks[index].pulse.remote(), "pulse", index)
@@ -285,6 +304,11 @@ class WorkerGroup:
     def _pulse_s(self) -> float:
         limits = self._crew.limits
         return min([PULSE_S, *(limit / 4 for limit in (limits.trial_s, limits.stall_s) if limit is not None)])
+
+    def _machine_of(self, rank: int) -> Collection[str]:
+        """Identity of the machine of one rank, as far as it is known."""
+        self.look()  # it may have got its place since the last look
+        return {self._nodes[rank]} if rank in self._nodes else ()
 
     def _host(self, rank: int) -> str:
         return self._hosts.get(self._nodes.get(rank, ""), "")
@@ -296,17 +320,19 @@ class WorkerGroup:
             reports = answer.result()
         except RayActorError:
             return None  # the rank's own outcome tells why
-        except Exception as error:  # a person's own report may raise anything when it is read
-            run.outcomes[0] = describe_failure(error, rank=0)
+        except Exception as error:  # a person's own report may raise anything when it is sent or read
+            cause = error.cause if isinstance(error, RayTaskError) else error
+            run.outcomes[0] = describe_failure(cause, rank=0)
             return self._fail(run)
         if isinstance(reports[0], Began):
+            run.has_begun = True
             run.watch.begin(time.monotonic())
         last = reports[-1]
         if isinstance(last, Began):
             self._ask_for_reports(None)
         if last is None or isinstance(last, Began):
             return None
-        run.watch.report()
+        run.watch.report(time.monotonic())
         return Reported(job=run.job, report=last)
 
     def _receive_outcome(self, run: _Run, rank: int, answer: "Future[Any]") -> Event | None:
@@ -318,8 +344,7 @@ class WorkerGroup:
         except Exception as error:  # a person's own result may raise anything when it is read
             outcome = describe_failure(error, rank)
         if isinstance(outcome, Unusable):
-            self.close()
-            raise GroupUnusableError(run.job, outcome.failure, self.nodes if outcome.is_for_good else ())
+            raise self._unusable(run, outcome.failure, self._machine_of(rank) if outcome.is_for_good else ())
         run.outcomes[rank] = outcome
         return self._end(run)
 
@@ -328,8 +353,7 @@ class WorkerGroup:
         self.look()  # it may have been placed and lost since the last look
         failure = loss(error, rank, self._host(rank))
         if died_at_birth(error):
-            self.close()
-            raise GroupUnusableError(run.job, failure, self.nodes)
+            raise self._unusable(run, failure, self._machine_of(rank))
         if failure.cause == "lost" and rank in self._memory_kills and rank in self._nodes:
             run.asked.add(rank)
             self._listen(ask_for_memory_kills(self._nodes[rank]), "kills", rank)
@@ -352,8 +376,8 @@ class WorkerGroup:
     def _end(self, run: _Run) -> Event | None:
         """The job's end, once every rank has answered, or one has failed alone."""
         if run.waiting or run.asked:
-            if run.failures and run.deadline is None:
-                run.deadline = time.monotonic() + PEER_GRACE_S
+            if run.failures and run.failed_at is None:
+                run.failed_at = time.monotonic()
             return None
         if run.failures:
             return self._fail(run)
@@ -362,12 +386,20 @@ class WorkerGroup:
         return self._free(Finished(job=run.job, outcome=outcome))
 
     def _fail(self, run: _Run) -> Event:
-        event = Failed(job=run.job, failure=_first_cause(run.failures))
+        failure = _first_cause(run.failures)
+        if failure.cause == "lost" and not run.has_begun:
+            raise self._unusable(run, failure)
+        event = Failed(job=run.job, failure=failure)
         keeps = KEEPS_THE_GROUP if len(self._ranks) > 1 else KEEPS_A_SINGLE_RANK
-        if len(run.failures) == len(self._ranks) and all(failure.cause in keeps for failure in run.failures):
+        have_all_failed = not run.waiting and len(run.failures) == len(self._ranks)
+        if have_all_failed and all(failure.cause in keeps for failure in run.failures):
             return self._free(event)
         self.close()
         return event
+
+    def _unusable(self, run: _Run, failure: Failure, nodes: Collection[str] = ()) -> GroupUnusableError:
+        self.close()
+        return GroupUnusableError(run.job, failure, nodes, self.nodes)
 
     def _free(self, event: Event) -> Event:
         self._run = None

@@ -4,6 +4,7 @@ The kernel ends Ray's servers together with the driver, but two agents of theirs
 dead head about it. The guard is a process that waits for the end of a pipe which only the driver holds open.
 """
 
+import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
@@ -44,5 +45,6 @@ def _end(wards: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # what ends the driver's whole service or job is for the driver, too
     sys.stdin.read()
     _end(sys.argv[1:])

@@ -70,8 +70,10 @@ class Rank:
 
     def __init__(self, place: Place) -> None:
         put_own_packages_first()
+        from automl.executors.ray.offspring import take_care_of_processes
         from automl.executors.ray.vital_signs import VitalSigns
 
+        take_care_of_processes()
         self._place = place
         self._signs = VitalSigns()
         self._trainer: Trainer | None = None
@@ -100,9 +102,11 @@ class Rank:
             threads: threads that torch computes with.
             versions: what the driver runs with.
         """
+        from automl.executors.ray.offspring import take_care_of_processes
         from automl.executors.ray.versions import mismatch, own_versions
         from automl.worker import describe_failure
 
+        take_care_of_processes()  # for this thread, in which trials run
         try:
             differing = mismatch(versions, own_versions(), _host())
             if differing is not None:
@@ -174,8 +178,9 @@ class Rank:
         try:
             if self._unusable is not None:
                 return self._unusable
+            if self._ranks is None:
+                return _without_group(self._place.rank)
             assert self._trainer is not None
-            assert self._ranks is not None
             self._tell(Began())
             with self._signs.watched(), no_leftovers():
                 return run_task(task, self._trainer, self._data, self._ranks, self._ask)
@@ -188,7 +193,7 @@ class Rank:
         if decision is not None:
             self._decisions.put(decision)
         reports = [self._reports.get()]
-        while not self._reports.empty():
+        while reports[-1] is not None and not self._reports.empty():  # what follows None is of the next task
             reports.append(self._reports.get())
         return reports
 
@@ -202,6 +207,16 @@ class Rank:
 
     def _cannot_join(self, failure: "Failure") -> None:
         self._unusable = Unusable(failure, is_for_good=False)
+
+
+def _without_group(rank: int) -> Unusable:
+    """Ray has left out `join`, as rank 0 has ended before it could open the rendezvous."""
+    from automl.worker import describe_failure
+    from trainers.errors import PeerFailedError
+
+    return Unusable(
+        describe_failure(PeerFailedError("rank 0 has ended before its peers came"), rank), is_for_good=False
+    )
 
 
 def _host() -> str:

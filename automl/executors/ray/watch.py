@@ -1,5 +1,6 @@
 """Whether a running trial still moves: a pure judgement of what its ranks tell about themselves every few seconds."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 __all__ = ["Limits", "Pulse", "Verdict", "Watch"]
@@ -7,7 +8,7 @@ __all__ = ["Limits", "Pulse", "Verdict", "Watch"]
 MOVING_CPU_SHARE = 0.1
 """A rank that computes so much of the time moves, even if it stays in one call."""
 SILENT_S = 6.0
-"""A rank that has told nothing for so long, while others have, does not answer any more."""
+"""A rank that has told nothing for so long, while the driver listened, does not answer any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +80,7 @@ class Watch:
     ranks: int
     made_at: float
     _began_at: float | None = None
-    _waits_for_driver: bool = False
+    _asked_at: float | None = None
     _moved_at: float = field(init=False)
     _seen: dict[int, _Seen] = field(default_factory=dict)
 
@@ -100,14 +101,18 @@ class Watch:
         self._moved_at += seconds
         if self._began_at is not None:
             self._began_at += seconds
+        for seen in self._seen.values():
+            seen.told_at += seconds
 
-    def report(self) -> None:
-        """The trial waits for the driver's decision."""
-        self._waits_for_driver = True
+    def report(self, now: float) -> None:
+        """The trial waits for the driver's decision: no time of its own."""
+        self._asked_at = now
 
     def decide(self, now: float) -> None:
         """The trial has its decision."""
-        self._waits_for_driver, self._moved_at = False, now
+        if self._asked_at is not None and self._began_at is not None:
+            self._began_at += now - self._asked_at
+        self._asked_at, self._moved_at = None, now
 
     def note(self, rank: int, pulse: Pulse, now: float) -> None:
         """Take what a rank tells."""
@@ -124,28 +129,30 @@ class Watch:
     def verdict(self, now: float) -> Verdict | None:
         """Why to end the trial now; None: it may go on."""
         limits = self.limits
+        if self._asked_at is not None:
+            return None
         if limits.trial_s is not None and self._began_at is not None and now - self._began_at > limits.trial_s:
-            return self._against(f"the trial took longer than {limits.trial_s:g} s (--trial-timeout)")
+            return self._against(f"the trial took longer than {limits.trial_s:g} s (--trial-timeout)", now)
         stood_s = now - self._moved_at
-        if limits.stall_s is not None and not self._waits_for_driver and stood_s > limits.stall_s:
-            return self._against(f"the trial has stood still for {stood_s:.0f} s (--stall-timeout)")
+        if limits.stall_s is not None and stood_s > limits.stall_s:
+            return self._against(f"the trial has stood still for {stood_s:.0f} s (--stall-timeout)", now)
         return None
 
-    def _against(self, reason: str) -> Verdict:
-        rank = self._culprit()
+    def _against(self, reason: str, now: float) -> Verdict:
+        silent = self._silent(now)
+        rank = self._culprit(silent)
         seen = self._seen.get(rank)
-        if seen is None or rank in self._silent():
+        if seen is None or rank in silent:
             return Verdict(reason=f"{reason}; rank {rank} does not answer", rank=rank, stack="")
         calls = [line.strip() for line in seen.pulse.stack.splitlines() if line.lstrip().startswith("File ")]
         place = f"; rank {rank} is at {calls[-1]}" if calls else ""
         return Verdict(reason=reason + place, rank=rank, stack=seen.pulse.stack)
 
-    def _culprit(self) -> int:
+    def _culprit(self, silent: Sequence[int]) -> int:
         """The rank that the others wait for: one that does not answer, else one that waits for nobody itself."""
         busy = [rank for rank, seen in sorted(self._seen.items()) if not seen.pulse.waits_for_peers]
-        return next(iter([*self._silent(), *busy]), 0)
+        return next(iter([*silent, *busy]), 0)
 
-    def _silent(self) -> list[int]:
-        newest = max((seen.told_at for seen in self._seen.values()), default=0.0)
-        heard = {rank for rank, seen in self._seen.items() if newest - seen.told_at < SILENT_S}
-        return [rank for rank in range(self.ranks) if rank not in heard] if heard else []
+    def _silent(self, now: float) -> Sequence[int]:
+        heard = {rank for rank, seen in self._seen.items() if now - seen.told_at < SILENT_S}
+        return [rank for rank in range(self.ranks) if rank not in heard]

@@ -6,7 +6,7 @@ Stopping, pausing and starting are Tune's; who is told what is this:
 |---|---|
 | the function returns, `done`, a criterion of `stop` is reached, or the last epoch | COMPLETE with its best epoch |
 | STOP by the pruner | PRUNED at the epoch it has reported |
-| an error, after Tune's own retries | FAILED with its cause; PAUSED when only its process was lost |
+| an error, after Tune's own retries | FAILED with its cause; PAUSED if only its process was lost or killed for memory |
 | an error that Tune retries, PAUSE by the pruner | PAUSED until Tune starts it again, as another attempt |
 | cut short: Ctrl-C, `time_budget_s`, `Stopper.stop_all` | PAUSED, anyone may go on |
 """
@@ -71,8 +71,7 @@ class StudyScheduler(FIFOScheduler):
         """
         if trial.status in (Trial.TERMINATED, Trial.ERROR):
             return
-        trials = self._study.trials
-        if not trials.is_known(trial.trial_id):
+        if not self._study.held.knows(trial.trial_id):
             raise InvalidSpecError(
                 [
                     f"trial {trial.trial_id} is not of study '{self._study.name}': it comes from another searcher, "
@@ -80,12 +79,12 @@ class StudyScheduler(FIFOScheduler):
                 ],
                 "TuneConfig: give search_alg=StudySearcher(study) and scheduler=StudyScheduler(study)",
             )
-        if not trials.begin(trial.trial_id):
+        if not self._study.telling.begin(trial.trial_id):
             self._to_go_on.append(trial)
 
     def on_trial_error(self, tune_controller: "TuneController", trial: Trial) -> None:
         """A trial has failed; whether Tune tries it again is not known yet."""
-        self._study.trials.note_failure(trial.trial_id, failure_of(trial))
+        self._study.telling.note_failure(trial.trial_id, failure_of(trial))
 
     def on_trial_result(self, tune_controller: "TuneController", trial: Trial, result: dict[str, Any]) -> str:
         """Store a report and decide.
@@ -93,36 +92,36 @@ class StudyScheduler(FIFOScheduler):
         Raises:
             InvalidSpecError: the first report of the program has no such metric.
         """
-        if not self._study.trials.holds(trial.trial_id):
+        if trial.trial_id not in self._study.held:
             return str(TrialScheduler.STOP)
         report = self._report(result)
         self._check_metric(report)
-        return str(_DECISIONS[self._study.trials.report(trial.trial_id, report)])
+        return str(_DECISIONS[self._study.telling.report(trial.trial_id, report)])
 
     def on_trial_complete(self, tune_controller: "TuneController", trial: Trial, result: dict[str, Any]) -> None:
         """A running trial ends; Tune marks with `done` the one that has reached its end or a criterion of `stop`."""
-        if not self._study.trials.holds(trial.trial_id):
+        if trial.trial_id not in self._study.held:
             return
         if result.get(DONE):
             has_reported = self._study.time_attr in result
-            self._study.trials.complete(trial.trial_id, self._report(result) if has_reported else None)
+            self._study.telling.complete(trial.trial_id, self._report(result) if has_reported else None)
         else:
-            self._study.trials.give_back(trial.trial_id)
+            self._study.telling.give_back(trial.trial_id)
 
     def on_trial_remove(self, tune_controller: "TuneController", trial: Trial) -> None:
         """A trial that is not running is not wanted any more."""
-        self._study.trials.give_back(trial.trial_id)
+        self._study.telling.give_back(trial.trial_id)
 
     def choose_trial_to_run(self, tune_controller: "TuneController") -> Trial | None:
         """First new trials, then paused ones; only what this process holds, or can take back."""
-        trials = self._study.trials
-        if lost := set(trials.lost()):
+        held, go_on = self._study.held, self._study.asking.go_on
+        if lost := held.lose_taken():
             running: list[Trial] = tune_controller.get_trials()  # type: ignore[no-untyped-call]  # Ray's own
             self._stop(tune_controller, [trial for trial in running if trial.trial_id in lost])
         waiting, self._to_go_on = self._to_go_on, []
-        self._stop(tune_controller, [trial for trial in waiting if not trials.go_on(trial.trial_id)])
+        self._stop(tune_controller, [trial for trial in waiting if not go_on(trial.trial_id)])
         chosen = super().choose_trial_to_run(tune_controller)
-        if chosen is None or trials.holds(chosen.trial_id) or trials.go_on(chosen.trial_id):
+        if chosen is None or chosen.trial_id in held or go_on(chosen.trial_id):
             return chosen
         self._stop(tune_controller, [chosen])
         return None

@@ -41,7 +41,7 @@ class StudySearcher(Searcher):
                 ["scheduler: without StudyScheduler a trial that was stopped early cannot be told from a complete one"],
                 "TuneConfig: give search_alg=StudySearcher(study) and scheduler=StudyScheduler(study)",
             )
-        answer = self._study.trials.ask(trial_id)
+        answer = self._study.asking.ask(trial_id)
         if isinstance(answer, Wait):
             return None
         if isinstance(answer, Done):
@@ -54,16 +54,16 @@ class StudySearcher(Searcher):
 
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
         """Tell what the scheduler was not asked about: an error that is final, and a trial that Tune has removed."""
-        if not self._study.trials.holds(trial_id):
+        if trial_id not in self._study.held:
             return
         if error:
-            self._study.trials.fail_as_noted(trial_id)
+            self._study.telling.fail_as_noted(trial_id)
         else:
-            self._study.trials.give_back(trial_id)
+            self._study.telling.give_back(trial_id)
 
     def save(self, checkpoint_path: str) -> None:
         """Write Tune's names of the unfinished trials."""
-        state = {"study": self._study.name, "token": self._study.token, "trials": dict(self._study.trials.names())}
+        state = {"study": self._study.name, "token": self._study.token, "trials": dict(self._study.held.names())}
         Path(checkpoint_path).write_text(json.dumps(state), encoding="utf-8")
 
     def restore(self, checkpoint_path: str) -> None:
@@ -78,4 +78,4 @@ class StudySearcher(Searcher):
                 [f"study '{self._study.name}' is not the one that the experiment has joined ('{state['study']}')"],
                 f"Tune's checkpoint {checkpoint_path}",
             )
-        self._study.trials.restore(state["trials"])
+        self._study.held.restore(state["trials"])

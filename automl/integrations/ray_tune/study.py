@@ -12,8 +12,11 @@ from automl.asking import Asker
 from automl.continuation import keep_space
 from automl.env import default_storage
 from automl.errors import InvalidSpecError
+from automl.integrations.ray_tune.asking import TuneAsking, log_untrained
+from automl.integrations.ray_tune.held import HeldTrials
+from automl.integrations.ray_tune.program_end import ProgramEnd
 from automl.integrations.ray_tune.settings import Given, Mode, Settings, Space, direction_of, settings_of
-from automl.integrations.ray_tune.trials import TuneTrials
+from automl.integrations.ray_tune.telling import TuneTelling
 from automl.recent import RecentStudy, remember_study
 from automl.registry import pruner_class, sampler_class
 from automl.scheduler import Scheduler
@@ -58,6 +61,12 @@ class TuneStudy:
         max_failures: failed trials in a row that end the search. Default: 5.
         time_attr: name of the number of finished epochs in the reports, a whole number from 1.
 
+    Attributes:
+        settings: all of this, completed.
+        held: which of Tune's names belongs to which trial.
+        asking: what is trained next.
+        telling: what becomes of it.
+
     Raises:
         InvalidSpecError: with every mistake, also where the study was made with other settings.
         StorageError: the database cannot be used.
@@ -99,12 +108,37 @@ class TuneStudy:
             storage = opened.enter_context(Storage(url))
             self.settings, self._study = _opened(storage, name, given)
             keeper = opened.enter_context(LeaseKeeper(self._study, ttl_s=LEASE_S))
-            self.trials = _trials(self._study, self.settings, keeper)
-            opened.callback(self.trials.give_all_back)
+            self._bring_together(keeper)
+            opened.callback(self.telling.give_all_back)
             self._resources = opened.pop_all()
         self._url = storage.url
         atexit.register(self._resources.close)
         _JOINED[self._url, name] = self
+
+    def _bring_together(self, keeper: LeaseKeeper) -> None:
+        study, settings = self._study, self.settings
+        scheduler = Scheduler(
+            space=settings.space,
+            sampler=sampler_class(settings.sampler)(settings.direction),
+            pruner=pruner_class(settings.pruner)(settings.direction, settings.epochs),
+            seed=settings.seed,
+            earlier=keep_space(study, settings.space).earlier,
+        )
+        asker = Asker(
+            study,
+            settings.space,
+            keeper,
+            owner=process_identity(),
+            lease_s=LEASE_S,
+            max_retries=settings.max_retries,
+            observe=log_untrained,
+        )
+        end = ProgramEnd(study, began_at=study.standing.now, max_failures=settings.max_failures)
+        self.held = HeldTrials(keeper)
+        self.asking = TuneAsking(study, scheduler, asker, self.held, end)
+        self.telling = TuneTelling(
+            study, scheduler, self.held, end, metric=settings.metric, max_retries=settings.max_retries
+        )
 
     @property
     def name(self) -> str:
@@ -190,23 +224,3 @@ def _opened(storage: Storage, name: str, given: Given) -> tuple[Settings, Study]
         _log.warning("%s", warning)
     remember_study(RecentStudy(name=name, storage=storage.url, artifacts=artifacts_root(None, storage.url, name)))
     return settings, study
-
-
-def _trials(study: Study, settings: Settings, keeper: LeaseKeeper) -> TuneTrials:
-    scheduler = Scheduler(
-        space=settings.space,
-        sampler=sampler_class(settings.sampler)(settings.direction),
-        pruner=pruner_class(settings.pruner)(settings.direction, settings.epochs),
-        seed=settings.seed,
-        earlier=keep_space(study, settings.space).earlier,
-    )
-    return TuneTrials(
-        study=study,
-        scheduler=scheduler,
-        asker=Asker(study, scheduler, owner=process_identity(), lease_s=LEASE_S, max_retries=settings.max_retries),
-        keeper=keeper,
-        metric=settings.metric,
-        max_retries=settings.max_retries,
-        max_failures=settings.max_failures,
-        began_at=study.standing.now,
-    )

@@ -4,6 +4,7 @@ import http.server
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -235,16 +236,35 @@ print(ray.is_initialized(), [process for process in family if process.is_running
 """
 
 
-def test_private_cluster_is_out_of_the_way_and_leaves_nothing(tmp_path: Path) -> None:
-    (tmp_path / "ray").mkdir()
-    (tmp_path / "ray" / "ray_current_cluster").write_text("127.0.0.1:1\n")
-    environment = environment_of(tmp_path, RAY_ADDRESS="127.0.0.1:1", TMPDIR=str(tmp_path), HOME=str(tmp_path))
-    ended = subprocess.run(
-        [sys.executable, "-c", _PRIVATE], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=90
+@pytest.fixture
+def short_folder() -> Iterator[Path]:
+    """Sockets of Ray's lie below it, and the system allows them 107 bytes."""
+    with tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp") as folder:
+        yield Path(folder)
+
+
+def run_private(folder: Path, temporary: Path) -> subprocess.CompletedProcess[str]:
+    environment = environment_of(folder, RAY_ADDRESS="127.0.0.1:1", TMPDIR=str(temporary), HOME=str(folder))
+    return subprocess.run(
+        [sys.executable, "-c", _PRIVATE], cwd=folder, env=environment, capture_output=True, text=True, timeout=90
     )
+
+
+def test_private_cluster_is_out_of_the_way_and_leaves_nothing(tmp_path: Path, short_folder: Path) -> None:
+    (short_folder / "ray").mkdir()
+    (short_folder / "ray" / "ray_current_cluster").write_text("127.0.0.1:1\n")
+    ended = run_private(tmp_path, short_folder)
     assert ended.stdout.splitlines() == ["True", "True", "True", "False", "False []"], ended.stderr
     assert ended.stderr == ""
     assert not (tmp_path / ".ray").exists(), "no token is left in the home folder"
+
+
+def test_temporary_folder_of_a_long_name_is_refused_with_advice(tmp_path: Path) -> None:
+    long = tmp_path / ("long" * 20)
+    long.mkdir()
+    said = run_private(tmp_path, long).stderr.splitlines()[-1]
+    assert f"ClusterError: Ray cannot put its sockets below {long}/ray, whose path is too long" in said
+    assert "set RAY_TMPDIR to a folder with a short path" in said
 
 
 def test_refusal_names_every_cluster_that_auto_has_tried(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,18 +8,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select
 
-from studies.errors import StudyNotFoundError
-from studies.schema.tables import automl_reports
-from studies.storage import Storage
 from studies.trial import Trial, TrialState
-from tests.helpers.commands import REPOSITORY, Command, Ended, until
-from tests.helpers.machines import Machines, joined_environment, machines
+from tests.helpers.commands import REPOSITORY, Ended, environment_of, until
+from tests.helpers.homes import Home
+from tests.helpers.machines import OPEN_CLUSTER, Machines, machines
+from tests.helpers.resting_driver import SAYS
 
 pytestmark = [pytest.mark.ray, pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(240)]
 
-NAME = "shared"
 START_S = 90.0
 """How long a search may take until its trials train, on a busy machine."""
 ELSEWHERE_S = 60.0
@@ -41,36 +38,8 @@ def small() -> Iterator[Machines]:
         yield cluster
 
 
-class Home:
-    """A person's folder, with the study below it."""
-
-    def __init__(self, folder: Path, cluster: Machines) -> None:
-        self.folder, self.cluster = folder, cluster
-        self.storage = f"sqlite:///{folder}/studies.db"
-
-    def search(self, *more: str | int) -> Command:
-        arguments = (
-            "search", "--study", NAME, "--storage", self.storage, "--metric", "loss", "--sampler", "random",
-            "--pruner", "none", "--ray-address", self.cluster.address, *more,
-        )  # fmt: skip
-        return Command(*arguments, folder=self.folder, environment=joined_environment(self.folder))
-
-    def trials(self, *states: TrialState) -> tuple[Trial, ...]:
-        try:
-            with Storage(self.storage) as storage:
-                return storage.open_study(NAME).trials(list(states) or None)
-        except StudyNotFoundError:
-            return ()
-
-    def running_at(self, epoch: int) -> list[Trial]:
-        return [trial for trial in self.trials(TrialState.RUNNING) if trial.last_epoch >= epoch]
-
-    def epochs_of(self, trial: Trial) -> list[tuple[int, int]]:
-        """Each stored epoch with the attempt that trained it."""
-        table = automl_reports.c
-        query = select(table.epoch, table.attempt).where(table.trial_id == trial.id).order_by(table.epoch)
-        with Storage(self.storage) as storage, storage.engine.connect() as connection:
-            return [(row.epoch, row.attempt) for row in connection.execute(query)]
+def home_on(cluster: Machines, folder: Path) -> Home:
+    return Home(folder, cluster.address, **OPEN_CLUSTER)
 
 
 def check_all_complete(home: Home, ended: Ended, count: int) -> tuple[Trial, ...]:
@@ -83,7 +52,7 @@ def check_all_complete(home: Home, ended: Ended, count: int) -> tuple[Trial, ...
 def test_trial_of_a_machine_that_dies_goes_on_elsewhere_and_the_others_as_if_nothing_was(
     three: Machines, tmp_path: Path
 ) -> None:
-    home = Home(tmp_path, three)
+    home = home_on(three, tmp_path)
     slow = ("--space", "tests.helpers.slow_toy", "--epochs", 40, "--trials", 2, "--concurrency", 2)
     with home.search(*slow, "--procs-per-trial", 2, "--cpus-per-trial", 2) as command:
         until(lambda: len(home.running_at(2)) == 2 or command.process.poll() is not None, START_S, "two trials")
@@ -104,7 +73,7 @@ def test_trial_of_a_machine_that_dies_goes_on_elsewhere_and_the_others_as_if_not
 
 
 def test_machine_that_joins_is_used(three: Machines, tmp_path: Path) -> None:
-    home = Home(tmp_path, three)
+    home = home_on(three, tmp_path)
     slow = ("--space", "tests.helpers.slow_toy", "--epochs", 30, "--trials", 6)
     with home.search(*slow, "--procs-per-trial", 2, "--cpus-per-trial", 2) as command:
         until(lambda: len(home.running_at(1)) == 3, START_S, "three trials")
@@ -120,7 +89,7 @@ def resting_driver(cluster: Machines, folder: Path) -> Iterator["subprocess.Pope
     with subprocess.Popen(
         [sys.executable, "-m", "tests.helpers.resting_driver", cluster.address, str(folder)],
         cwd=REPOSITORY,
-        env={**joined_environment(folder), "PYTHONWARNINGS": "ignore"},
+        env={**environment_of(folder, **OPEN_CLUSTER), "PYTHONWARNINGS": "ignore"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -133,7 +102,7 @@ def resting_driver(cluster: Machines, folder: Path) -> Iterator["subprocess.Pope
 
 def said(driver: "subprocess.Popen[str]") -> str:
     assert driver.stdout is not None
-    return driver.stdout.readline().strip()
+    return next(line for line in driver.stdout if line.startswith(SAYS)).removeprefix(SAYS).strip()
 
 
 def go_on(driver: "subprocess.Popen[str]") -> None:
@@ -142,7 +111,7 @@ def go_on(driver: "subprocess.Popen[str]") -> None:
     driver.stdin.flush()
 
 
-@pytest.mark.parametrize("rest_s", [0.0, 3.0, 20.0], ids=["at-once", "before-it-is-known", "when-it-is-known"])
+@pytest.mark.parametrize("rest_s", [0.0, 20.0], ids=["before-it-is-known", "when-it-is-known"])
 def test_machine_lost_while_its_group_rests_costs_no_trial(tmp_path: Path, rest_s: float) -> None:
     with machines(0, 2, 2) as cluster, resting_driver(cluster, tmp_path) as driver:
         assert said(driver) == "resting"
@@ -156,7 +125,7 @@ def test_machine_lost_while_its_group_rests_costs_no_trial(tmp_path: Path, rest_
 def test_resting_group_is_given_up_when_another_driver_waits(tmp_path: Path) -> None:
     with machines(0, 2) as cluster, resting_driver(cluster, tmp_path) as driver:
         assert said(driver) == "resting"
-        home = Home(tmp_path, cluster)
+        home = home_on(cluster, tmp_path)
         toy = ("--space", "tests.helpers.toy", "--epochs", 2, "--trials", 2)
         with home.search(*toy, "--procs-per-trial", 2, "--cpus-per-trial", 2) as command:
             check_all_complete(home, command.ended(START_S), 2)
@@ -165,7 +134,7 @@ def test_resting_group_is_given_up_when_another_driver_waits(tmp_path: Path) -> 
 
 
 def test_two_drivers_share_a_cluster_and_a_budget(three: Machines, tmp_path: Path) -> None:
-    home = Home(tmp_path, three)
+    home = home_on(three, tmp_path)
     toy = ("--space", "tests.helpers.slow_toy", "--epochs", 3, "--trials", 12, "--procs-per-trial", 2)
     with home.search(*toy, "--cpus-per-trial", 2) as one, home.search(*toy, "--cpus-per-trial", 2) as other:
         first, second = one.ended(180.0), other.ended(180.0)
@@ -200,24 +169,24 @@ def refusal(home: Home, *more: str | int, within_s: float = REFUSED_S) -> str:
 def test_what_never_fits_is_refused_soon_with_the_numbers(
     small: Machines, tmp_path: Path, wish: tuple[str | int, ...], words: str
 ) -> None:
-    assert words in refusal(Home(tmp_path, small), *wish)
+    assert words in refusal(home_on(small, tmp_path), *wish)
 
 
 def test_ranks_on_two_machines_when_that_is_allowed(small: Machines, tmp_path: Path) -> None:
-    home = Home(tmp_path, small)
+    home = home_on(small, tmp_path)
     with home.search(*TOY, "--procs-per-trial", 2, "--cpus-per-trial", 2, "--spread") as command:
         trials = check_all_complete(home, command.ended(), 2)
     assert [trial.attributes["world_size"] for trial in trials] == [2, 2]
 
 
 def test_waiting_for_machines_in_vain_is_refused_after_that_time(small: Machines, tmp_path: Path) -> None:
-    words = refusal(Home(tmp_path, small), "--cpus-per-trial", 4, "--wait-for-nodes", 5, within_s=REFUSED_S + 5)
+    words = refusal(home_on(small, tmp_path), "--cpus-per-trial", 4, "--wait-for-nodes", 5, within_s=REFUSED_S + 5)
     assert "a trial needs 4 CPUs, and the cluster has 2 CPUs after 5 s" in words
 
 
 def test_machine_that_was_waited_for_serves(tmp_path: Path) -> None:
     with machines(0, 1) as cluster:
-        home = Home(tmp_path, cluster)
+        home = home_on(cluster, tmp_path)
         with home.search(*TOY, "--cpus-per-trial", 4, "--wait-for-nodes", 100) as command:
             until(lambda: "waiting 100 s for more machines" in command.err, START_S, "the beginning of the wait")
             cluster.add(4)

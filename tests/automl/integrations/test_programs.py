@@ -76,7 +76,7 @@ def test_killed_program_leaves_its_trials_to_the_next_one(tune_cluster: None, st
     process.communicate()
     with TuneStudy("tune-digits", storage=storage) as study:
         left = [one for one in study.all_trials() if not one.state.is_ended]
-        taken = [study.trials.ask(f"next-{one.number}") for one in left]
+        taken = [study.asking.ask(f"next-{one.number}") for one in left]
         after = study.all_trials()
         assert taken == [one.configuration for one in left]
         assert all((after[one.number].attempt, after[one.number].losses) == (2, 1) for one in left)

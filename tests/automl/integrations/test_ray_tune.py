@@ -144,8 +144,8 @@ def test_restored_program_leaves_a_trial_that_others_have_ended(joined: Joined, 
         run = {"name": name, "callbacks": [InterruptAtReport(1)]}
         tuned(study, train_and_checkpoint, num_samples=1, config=config, run=run)
     with joined() as study:
-        assert study.trials.ask("others") == study.all_trials()[0].configuration
-        study.trials.complete("others", Report(epoch=4, metrics={"loss": 0.25}))
+        assert study.asking.ask("others") == study.all_trials()[0].configuration
+        study.telling.complete("others", Report(epoch=4, metrics={"loss": 0.25}))
     tune.Tuner.restore(str(tmp_path / "tune" / name), train_and_checkpoint, param_space=config).fit()
     assert (tmp_path / "trained").read_text().split().count("1") == 1
     with joined() as study:

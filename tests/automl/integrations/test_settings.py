@@ -111,4 +111,4 @@ def test_wish_for_a_space_that_only_the_study_knows_is_queued(joined: Joined, st
         with Storage(storage) as database:
             wish = Row(place="", parameters={"x": "0.25"}, facts={}, is_text=True)
             assert enqueue(database.open_study("toy"), [wish]) == (0,)
-        assert study.trials.ask("a") == {"x": 0.25}
+        assert study.asking.ask("a") == {"x": 0.25}

@@ -1,0 +1,1 @@
+"""Measurements beside what users would pick instead; figures in RESULTS.md."""

@@ -1,0 +1,1 @@
+"""The sides and parts of `trial_startup`."""
