@@ -199,8 +199,8 @@ def measure_trivial(sizes: Sizes, folder: Path) -> Sequence[Trivial]:
         halves.append(run_trials(executor, proposals.tasks(sizes.trivial - half), AT_ONCE, proposals.observe))
     return (
         _trivial("ours", *([runs[0].submitted_ns, *(run.ended_ns for run in runs)] for runs in halves)),
-        _trivial("reuse_actors", reused),
-        _trivial("reuse_actors with its files", filed),
+        _trivial("reuse_actors", filed),
+        _trivial("reuse_actors without its files", reused),
         _trivial("new processes", unreused),
     )
 

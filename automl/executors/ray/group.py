@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import ray
-from ray.exceptions import RayActorError, RayError, RayTaskError
+from ray.exceptions import RayError, RayTaskError
 from ray.util.placement_group import placement_group, placement_group_table, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
@@ -17,9 +17,9 @@ from automl.executors.ray.losses import ask_for_memory_kills, died_at_birth, end
 from automl.executors.ray.placement import Demand
 from automl.executors.ray.rank import Began, Place, Rank, Unusable
 from automl.executors.ray.watch import Limits, Watch
-from automl.worker import Failure, Outcome, describe_failure
+from automl.worker import Failure, Outcome, Task, describe_failure
 from trainers.config import Precision
-from trainers.reporting import Decision
+from trainers.reporting import Decision, Report
 
 __all__ = ["Crew", "GroupUnusableError", "Message", "WorkerGroup"]
 
@@ -36,8 +36,8 @@ KEEPS_THE_GROUP = frozenset({"non_finite", "bad_data"})
 KEEPS_A_SINGLE_RANK = KEEPS_THE_GROUP | {"user_error"}
 """Causes after which a process without peers is as good as new; after `oom` only a new one has clean memory."""
 
-_RankActor = ray.remote(concurrency_groups={"reports": 1, "control": 1})(Rank)  # type: ignore[call-overload]  # an option of actors
-_Kind: TypeAlias = Literal["outcome", "report", "pulse", "kills"]
+_RankActor = ray.remote(concurrency_groups={"exchange": 1, "control": 1})(Rank)  # type: ignore[call-overload]  # an option of actors
+_Kind: TypeAlias = Literal["answer", "pulse", "kills", "end"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class Message:
     """An answer of a worker process, as it comes in: to be received by its group in the driver's thread."""
 
     group: "WorkerGroup"
-    job: Job
+    job: Job | None
     kind: _Kind
     rank: int
     answer: "Future[Any]"
@@ -187,20 +187,21 @@ class WorkerGroup:
             watch=Watch(limits=self._crew.limits, ranks=ranks, made_at=now),
             waiting=set(range(ranks)),
         )
-        if not self._ranks:
+        if self._ranks:
+            self._begin(self._run)
+        else:
             self._ranks = self._make_ranks()
         if now - self._pulsed_at > 2 * PULSE_S:
             self._memory_kills.clear()  # what the kernel has done while the group rested is no fault of this job
         self._ask_for_pulses(now)
-        for index, rank in enumerate(self._ranks):
-            self._listen(rank.run.remote(job.task), "outcome", index)
-        self._ask_for_reports(None)
+        for index in range(ranks):
+            self._tell(index, job.task)
 
     def decide(self, decision: Decision) -> None:
         """Answer the last report and ask for the next one, in one message."""
         if self._run is not None:
             self._run.watch.decide(time.monotonic())
-            self._ask_for_reports(decision)
+            self._tell(0, decision)
 
     def receive(self, message: Message) -> Event | None:
         """Take a message; None when it makes no event.
@@ -208,18 +209,20 @@ class WorkerGroup:
         Raises:
             GroupUnusableError: the processes can run nothing; the group is closed.
         """
+        if message.kind == "end" and self._run is None:
+            self.close()  # a process has ended while it rested
         if self._run is None or message.job != self._run.job:
             return None  # of a job that has ended
         match message.kind:
-            case "outcome":
-                return self._receive_outcome(self._run, message.rank, message.answer)
-            case "report":
-                return self._receive_report(self._run, message.answer)
+            case "answer":
+                return self._receive_answer(self._run, message.rank, message.answer)
             case "pulse":
                 self._receive_pulse(self._run, message.rank, message.answer)
                 return None
             case "kills":
                 return self._receive_kills(self._run, message.rank, message.answer)
+            case "end":
+                return None  # what was told to the process last is answered by the same error
 
     def tend(self, now: float) -> Event | None:
         """Look after the job: its limits, peers that do not answer, and the next question how it fares.
@@ -273,22 +276,22 @@ class WorkerGroup:
         for rank in ranks:
             rank.set_up.remote(crew.trainer, crew.data, max(1, int(demand.cpus)), crew.versions)
         address = ranks[0].open_store.remote() if demand.ranks > 1 else None
-        for rank in ranks:
+        for index, rank in enumerate(ranks):
             rank.join.remote(address, crew.precision)
+            self._listen(rank.work.remote(), "end", index)
         return ranks
+
+    def _tell(self, rank: int, message: Task | Decision | None) -> None:
+        self._listen(self._ranks[rank].exchange.remote(message), "answer", rank)
 
     def _listen(self, reference: Any, kind: _Kind, rank: int) -> None:
         """Have the answer posted when it comes."""
-        assert self._run is not None
-        job, post = self._run.job, self._crew.post
+        job, post = self.job, self._crew.post
 
         def on_answer(answer: "Future[Any]") -> None:
             post(Message(group=self, job=job, kind=kind, rank=rank, answer=answer))
 
         reference.future().add_done_callback(on_answer)
-
-    def _ask_for_reports(self, decision: Decision | None) -> None:
-        self._listen(self._ranks[0].next_reports.remote(decision), "report", 0)
 
     def _ask_for_pulses(self, now: float) -> None:
         """Ask the ranks how they fare, if the last time is long enough ago."""
@@ -315,38 +318,36 @@ class WorkerGroup:
 
     # -- messages ----------------------------------------------------------------------------------------------
 
-    def _receive_report(self, run: _Run, answer: "Future[Any]") -> Event | None:
+    def _receive_answer(self, run: _Run, rank: int, answer: "Future[Any]") -> Event | None:
         try:
-            reports = answer.result()
-        except RayActorError:
-            return None  # the rank's own outcome tells why
-        except Exception as error:  # a person's own report may raise anything when it is sent or read
-            cause = error.cause if isinstance(error, RayTaskError) else error
-            run.outcomes[0] = describe_failure(cause, rank=0)
-            return self._fail(run)
-        if isinstance(reports[0], Began):
-            run.has_begun = True
-            run.watch.begin(time.monotonic())
-        last = reports[-1]
-        if isinstance(last, Began):
-            self._ask_for_reports(None)
-        if last is None or isinstance(last, Began):
-            return None
-        run.watch.report(time.monotonic())
-        return Reported(job=run.job, report=last)
-
-    def _receive_outcome(self, run: _Run, rank: int, answer: "Future[Any]") -> Event | None:
-        run.waiting.discard(rank)
-        try:
-            outcome = answer.result()
+            told = answer.result()
+        except RayTaskError as error:
+            return self._fail_unread(run, rank, error.cause)
         except RayError as error:
-            outcome = self._gone(run, error, rank)
-        except Exception as error:  # a person's own result may raise anything when it is read
-            outcome = describe_failure(error, rank)
-        if isinstance(outcome, Unusable):
-            raise self._unusable(run, outcome.failure, self._machine_of(rank) if outcome.is_for_good else ())
-        run.outcomes[rank] = outcome
+            told = self._gone(run, error, rank)
+        except Exception as error:
+            return self._fail_unread(run, rank, error)
+        if isinstance(told, Began):
+            self._begin(run)
+            self._tell(rank, None)
+            return None
+        if isinstance(told, Report):
+            run.watch.report(time.monotonic())
+            return Reported(job=run.job, report=told)
+        if isinstance(told, Unusable):
+            raise self._unusable(run, told.failure, self._machine_of(rank) if told.is_for_good else ())
+        run.waiting.discard(rank)
+        run.outcomes[rank] = told
         return self._end(run)
+
+    def _fail_unread(self, run: _Run, rank: int, error: Exception) -> Event:
+        """A person's own report or result may raise anything when it is sent or read."""
+        run.outcomes[rank] = describe_failure(error, rank)
+        return self._fail(run)
+
+    def _begin(self, run: _Run) -> None:
+        run.has_begun = True
+        run.watch.begin(time.monotonic())
 
     def _gone(self, run: _Run, error: RayError, rank: int) -> Failure:
         """A rank whose process is gone: ask its machine whether the kernel ended it for want of memory."""

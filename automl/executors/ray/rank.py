@@ -27,7 +27,7 @@ __all__ = ["Began", "Place", "Rank", "Unusable"]
 
 @dataclass(frozen=True, slots=True)
 class Began:
-    """Comes before the reports of a task: rank 0 is set up and works on it."""
+    """The first answer of a new process: rank 0 is set up and works on its first task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +63,9 @@ class Place:
 class Rank:
     """Keeps torch, the device, the data and the process group warm from one trial to the next.
 
-    Ray runs `set_up`, `join` and `run` one after the other, in the order of the calls and in one thread; `next_reports`
-    and `pulse` run beside them in concurrency groups of their own. The driver never waits for a set-up step: what goes
-    wrong there is told by the first `run`.
+    Ray runs `set_up`, `open_store`, `join` and `work` one after the other, in the order of the calls and in one thread;
+    `exchange` and `pulse` run beside them in concurrency groups of their own. The driver never waits for a set-up step:
+    what goes wrong there is the answer to the first task.
     """
 
     def __init__(self, place: Place) -> None:
@@ -80,8 +80,10 @@ class Rank:
         self._data: Any = None
         self._ranks: Ranks | None = None
         self._unusable: Unusable | None = None
-        self._reports: queue.SimpleQueue[Began | Report | None] = queue.SimpleQueue()
+        self._is_new = True
+        self._tasks: queue.SimpleQueue[Task] = queue.SimpleQueue()
         self._decisions: queue.SimpleQueue[Decision] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[Began | Report | Outcome | Failure | Unusable] = queue.SimpleQueue()
 
     @ray.method(concurrency_group="control")
     def pulse(self) -> "Pulse":
@@ -170,40 +172,49 @@ class Rank:
         except Exception as error:
             self._cannot_join(describe_failure(error, rank=place.rank))
 
-    def run(self, task: "Task") -> "Outcome | Failure | Unusable":
+    def work(self) -> None:
+        """Run tasks as they come, for as long as the process lives; its end is that of the process."""
+        try:
+            while True:
+                self._answers.put(self._run(self._tasks.get()))
+        finally:
+            os._exit(1)  # nobody would answer any more
+
+    @ray.method(concurrency_group="exchange")
+    def exchange(self, message: "Task | Decision | None") -> "Began | Report | Outcome | Failure | Unusable":
+        """Give the process something, and wait for what it has to say: one answer to each message.
+
+        Args:
+            message: a task, which is answered by its first report or its end; a decision, answered by the next report
+                or the end; None after `Began`, answered likewise.
+        """
+        from trainers.reporting import Decision
+
+        if isinstance(message, Decision):
+            self._decisions.put(message)
+        elif message is not None:
+            self._tasks.put(message)
+        return self._answers.get()
+
+    def _run(self, task: "Task") -> "Outcome | Failure | Unusable":
         """Train or evaluate; failures are returned, not raised."""
         from automl.leftovers import no_leftovers
         from automl.worker import run_task
 
-        try:
-            if self._unusable is not None:
-                return self._unusable
-            if self._ranks is None:
-                return _without_group(self._place.rank)
-            assert self._trainer is not None
-            self._tell(Began())
-            with self._signs.watched(), no_leftovers():
-                return run_task(task, self._trainer, self._data, self._ranks, self._ask)
-        finally:
-            self._tell(None)
-
-    @ray.method(concurrency_group="reports")
-    def next_reports(self, decision: "Decision | None") -> "list[Began | Report | None]":
-        """Answer the last report, if there was one, and wait for what comes next; None: the task has ended."""
-        if decision is not None:
-            self._decisions.put(decision)
-        reports = [self._reports.get()]
-        while reports[-1] is not None and not self._reports.empty():  # what follows None is of the next task
-            reports.append(self._reports.get())
-        return reports
+        if self._unusable is not None:
+            return self._unusable
+        if self._ranks is None:
+            return _without_group(self._place.rank)
+        assert self._trainer is not None
+        if self._is_new and self._place.rank == 0:
+            self._answers.put(Began())
+        self._is_new = False
+        with self._signs.watched(), no_leftovers():
+            return run_task(task, self._trainer, self._data, self._ranks, self._ask)
 
     def _ask(self, report: "Report") -> "Decision":
-        self._tell(report)
+        self._answers.put(report)
         return self._decisions.get()
-
-    def _tell(self, report: "Began | Report | None") -> None:
-        if self._place.rank == 0:  # nobody listens to the others
-            self._reports.put(report)
 
     def _cannot_join(self, failure: "Failure") -> None:
         self._unusable = Unusable(failure, is_for_good=False)
