@@ -10,8 +10,9 @@
     sampler in memory: our executor; Ray Tune with a class trainable and `reuse_actors`; Ray Tune with a function
     trainable, whose every trial is a new process (fewer trials). A worker imports torch once, as for any training.
     Tune comes as it is, but for checkpoints, which are off; in the line `without its files` it also writes no results
-    as CSV, JSON and TensorBoard, which we do not write either. Half of ours run before Tune's, half after. Compared are milliseconds a trial over the second half of
-    each series, so without anybody's start; shown is also the whole, from the first call to the last trial's end.
+    as CSV, JSON and TensorBoard. Half of ours run before Tune's, half after. Compared are milliseconds a trial over the
+    second half of each series, so without anybody's start; shown is also the whole, from the first call to the last
+    trial's end.
 (d) 2,000 trials of one report through our executor, two at once: the median time from `submit` to the end of the last
     hundred beside that of the first hundred, and by how much the driver's memory grew; both groups are warm before.
 
