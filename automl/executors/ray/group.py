@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import ray
-from ray.exceptions import RayError, RayTaskError
+from ray.exceptions import ActorUnavailableError, RayError, RayTaskError
 from ray.util.placement_group import placement_group, placement_group_table, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
@@ -105,6 +105,7 @@ class _Run:
     asked: set[int] = field(default_factory=set)
     pulsing: set[int] = field(default_factory=set)
     has_begun: bool = False
+    has_told: bool = False
     failed_at: float | None = None
 
     @property
@@ -332,6 +333,7 @@ class WorkerGroup:
             self._tell(rank, None)
             return None
         if isinstance(told, Report):
+            run.has_told = True
             run.watch.report(time.monotonic())
             return Reported(job=run.job, report=told)
         if isinstance(told, Unusable):
@@ -355,6 +357,8 @@ class WorkerGroup:
         failure = loss(error, rank, self._host(rank))
         if died_at_birth(error):
             raise self._unusable(run, failure, self._machine_of(rank))
+        if isinstance(error, ActorUnavailableError) and not run.has_told:
+            raise self._unusable(run, failure)  # its machine was gone before it was given the job
         if failure.cause == "lost" and rank in self._memory_kills and rank in self._nodes:
             run.asked.add(rank)
             self._listen(ask_for_memory_kills(self._nodes[rank]), "kills", rank)
@@ -369,6 +373,7 @@ class WorkerGroup:
     def _receive_pulse(self, run: _Run, rank: int, answer: "Future[Any]") -> None:
         run.pulsing.discard(rank)
         if answer.exception() is None:  # else: the rank's own outcome tells why
+            run.has_told = run.has_told or answer.result().place is not None
             self._memory_kills[rank] = answer.result().memory_kills
             run.watch.note(rank, answer.result(), time.monotonic())
 

@@ -42,11 +42,10 @@ EPOCHS = pytest.mark.parametrize("bad_epoch", [1, 3], ids=["first-epoch", "later
 @contextmanager
 def working(limits: Limits | None = None, ranks: int = RANKS) -> Iterator[RayExecutor]:
     """An executor; at its end its processes and reservations must be gone."""
-    before = reservations()
     executor = RayExecutor(TOY, "digits", request=Request(ranks=ranks, cpus=1), concurrency=1, limits=limits)
     with executor:
         yield executor
-        pids, own = processes_of(executor), reservations() - before
+        pids, own = processes_of(executor), {group.id for group in executor._groups}
     until(lambda: not living_ranks() & set(pids), 10.0, "the end of all ranks")
     assert not reservations() & own
 
