@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.commands import until
+
 __all__ = ["memory_limit_for"]
 
 _GROUPS = Path("/sys/fs/cgroup/memory")
@@ -25,6 +27,15 @@ def memory_limit_for(pid: int, more_bytes: int) -> Iterator[None]:
         (group / "cgroup.procs").write_text(str(pid))
         yield
     finally:
+        until(lambda: _is_removed(group), 10.0, "the end of the control group")
+
+
+def _is_removed(group: Path) -> bool:
+    """Let who is left in the group go, and remove it; what is ending in it still may need a moment."""
+    try:
         for survivor in (group / "cgroup.procs").read_text().split():
             (_GROUPS / "cgroup.procs").write_text(survivor)
         group.rmdir()
+    except OSError:
+        return False
+    return True

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import ray
-from ray.exceptions import ActorUnavailableError, RayError, RayTaskError
+from ray.exceptions import ActorUnavailableError, RayError, RaySystemError, RayTaskError
 from ray.util.placement_group import placement_group, placement_group_table, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
@@ -324,6 +324,8 @@ class WorkerGroup:
             told = answer.result()
         except RayTaskError as error:
             return self._fail_unread(run, rank, error.cause)
+        except RaySystemError as error:  # so Ray calls what cannot be read
+            return self._fail_unread(run, rank, error)
         except RayError as error:
             told = self._gone(run, error, rank)
         except Exception as error:

