@@ -1,6 +1,7 @@
-"""Work that waits for the database, in threads: in order for each trial, side by side for different ones.
+"""Work that waits for the database or for files, in threads: in order for each trial, side by side for different ones.
 
-A row that somebody else has locked, or a slow server, then holds up its own trial and nobody else.
+What takes its time, such as a row that somebody else has locked, holds up the later work of its own trial; that of
+other trials only when it keeps every thread busy. So each kind of work has threads of its own.
 """
 
 import queue

@@ -113,6 +113,7 @@ def prepare_joined_cluster() -> None:
 
 
 def _quieten_ray() -> None:
-    """Nothing is sent home, and Ray does not print errors that we look at ourselves."""
+    """Nothing is sent home, Ray does not print errors that we look at, and it takes leave of a dead head soon."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
+    os.environ.setdefault("RAY_task_events_shutdown_flush_timeout_ms", "500")  # it is 5 s otherwise

@@ -8,6 +8,7 @@ __all__ = [
     "NothingCompletedError",
     "SearchCutOffError",
     "UnknownPluginError",
+    "WorkersLostError",
 ]
 
 
@@ -44,8 +45,14 @@ class UnknownPluginError(AutomlError, KeyError):
         return str(self.args[0])
 
 
+class WorkersLostError(AutomlError):
+    """What runs the trials of a search is gone, and no trial can be started or heard of any more."""
+
+
 class SearchCutOffError(AutomlError):
-    """The database stayed away or full while a search ran; the study goes on from what it has stored.
+    """A search had to end before its time, as its database or its workers are gone, or it was told to.
+
+    The study goes on from what it has stored.
 
     Attributes:
         exit_code: 1, or 130 or 143 when a signal asked for the end.

@@ -62,6 +62,9 @@ def measure_on_test_split(
                 study.set_attribute(ATTRIBUTE, {"trial": best.number, "metrics": metrics})
                 return
             if isinstance(event, Failed):
-                _log.warning("the test score of trial=%d is not measured: %s", best.number, event.failure)
+                _log.warning(
+                    "the test score of trial=%d is not measured: %s; `automl resume %s` tries it again",
+                    best.number, event.failure, study.name,
+                )  # fmt: skip
                 return
     executor.cancel(job)

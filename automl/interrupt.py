@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Self
 
+from automl.errors import SearchCutOffError
+
 __all__ = ["Interrupt", "interruptible"]
 
 _HANDLED = (signal.SIGINT, signal.SIGTERM)
@@ -30,6 +32,7 @@ class Interrupt:
         self.count = 0
         self.signal: signal.Signals | None = None
         self.requested_at = 0.0
+        self._is_starting = True
         self._previous: dict[signal.Signals, signal.Handlers] = {}
 
     @property
@@ -42,11 +45,18 @@ class Interrupt:
         """Take over the signals."""
         for number in _HANDLED:
             self._previous[number] = signal.getsignal(number)  # type: ignore[assignment]  # Handlers or a callable
-        self.take_over()
+        self._install()
         return self
 
     def take_over(self) -> None:
-        """Take the signals again from a library that has put its own handlers in place, as `ray.init` does."""
+        """Take the signals again from a library that has put its own handlers in place: all is started.
+
+        Until then a second signal ends what is done at that moment by an exception, as nobody else looks.
+        """
+        self._is_starting = False
+        self._install()
+
+    def _install(self) -> None:
         if threading.current_thread() is not threading.main_thread():
             return  # Python delivers signals to the main thread, whose program decides about them
         for number in _HANDLED:
@@ -61,12 +71,23 @@ class Interrupt:
         for number, handler in self._previous.items():
             signal.signal(number, handler)
 
+    def check(self) -> None:
+        """End what waits where nobody else looks.
+
+        Raises:
+            SearchCutOffError: a signal has come.
+        """
+        if self.signal is not None:
+            raise SearchCutOffError(f"interrupted by {self.signal.name} before the search began", self.exit_code)
+
     def _note(self, number: int, frame: FrameType | None) -> None:
         if self.count == 0:
             self.signal = signal.Signals(number)
             self.requested_at = time.monotonic()
         self.count += 1
         self._notify()
+        if self._is_starting and self.count > 1:
+            self.check()
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import hashlib
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -53,20 +53,48 @@ class KeptResult:
         state: COMPLETE, PRUNED, FAILED or PAUSED.
         value: the objective of a COMPLETE trial.
         cause: why a FAILED trial failed.
-        attributes: facts about the trial, plain JSON.
+        attributes: facts about the trial, plain JSON; a PAUSED trial goes on by them.
         report: the last epoch of a PAUSED trial, which is stored first; None when the study has it.
+        is_lost: whether a PAUSED trial rests because its process or machine was lost, which is counted.
     """
 
     lease: Lease
     state: TrialState
-    value: float | None
-    cause: str | None
-    attributes: Mapping[str, object]
+    value: float | None = None
+    cause: str | None = None
+    attributes: Mapping[str, object] = field(default_factory=dict)
     report: KeptReport | None = None
+    is_lost: bool = False
 
     def __str__(self) -> str:
         """What becomes of the trial, in words, such as `paused after epoch 3`."""
         return self.state.value if self.report is None else f"{self.state.value} after epoch {self.report.epoch}"
+
+    def store(self, study: Study, *, is_repeated: bool = False) -> None:
+        """Store all of it.
+
+        Args:
+            study: the trial's.
+            is_repeated: whether an earlier call that ended in a StorageError may have stored the same end.
+
+        Raises:
+            LeaseLostError: the trial has another owner or has ended.
+        """
+        if self.report is not None:
+            self.report.store(study, self.lease)
+        if self.state is TrialState.PAUSED:
+            if self.attributes:
+                study.note(self.lease, self.attributes)
+            study.pause(self.lease, is_lost=self.is_lost)
+            return
+        study.tell(
+            self.lease,
+            self.state,
+            value=self.value,
+            cause=self.cause,
+            attributes=self.attributes,
+            is_repeated=is_repeated,
+        )
 
 
 class Outbox:
@@ -129,26 +157,10 @@ def _reason_to_refuse(study: Study, result: KeptResult) -> str | None:
     if trial is None or trial.id != result.lease.trial_id:
         return "the study has no such trial any more"
     try:
-        _store(study, result)
+        result.store(study, is_repeated=True)
     except LeaseLostError as error:
         return error.reason
     return None
-
-
-def _store(study: Study, result: KeptResult) -> None:
-    if result.report is not None:
-        result.report.store(study, result.lease)
-    if result.state is TrialState.PAUSED:
-        study.pause(result.lease)
-        return
-    study.tell(
-        result.lease,
-        result.state,
-        value=result.value,
-        cause=result.cause,
-        attributes=result.attributes,
-        is_repeated=True,
-    )
 
 
 def _written(result: KeptResult) -> str:
@@ -162,6 +174,7 @@ def _written(result: KeptResult) -> str:
         "cause": result.cause,
         "attributes": dict(result.attributes),
         "report": None if result.report is None else _written_report(result.report),
+        "is_lost": result.is_lost,
     }
     return to_json(content, "the result") + "\n"
 
@@ -179,7 +192,8 @@ def _read(text: str) -> KeptResult:
         value=content["value"],
         cause=content["cause"],
         attributes=content["attributes"],
-        report=_read_report(content.get("report")),  # older programs kept none
+        report=_read_report(content.get("report")),  # older programs kept neither this
+        is_lost=content.get("is_lost", False),  # nor that
     )
 
 

@@ -117,6 +117,7 @@ class Outcomes:
         trial = view.trials[live.number]
         self._observe(EpochReported(number=trial.number, epoch=report.epoch, value=report.value))
         if live.waiting is None and not live.is_cancelled:
+            assert live.job is not None  # it has reported, and waits
             decision = self._scheduler.decide(trial, view.trials)
             if decision is Decision.CONTINUE and self._sign.stop is not None:
                 decision = Decision.PAUSE
@@ -212,14 +213,10 @@ class Outcomes:
         self._store.note(live, {ACCUMULATE: parts}, lambda view: self._try_again(live, parts))
 
     def _try_again(self, live: LiveTrial, parts: int) -> None:
-        if live.is_cancelled:
-            return  # the search is over, and gives it back
-        if self._sign.stop is not None:
-            self._store.pause(live)
-        else:
+        if not live.is_cancelled:  # otherwise the search is over, and gives it back
             self._starter.try_again(live, parts)
 
 
 def _training(live: LiveTrial) -> TrainConfig:
-    assert isinstance(live.job.task, TrainTask)
+    assert live.job is not None and isinstance(live.job.task, TrainTask)
     return live.job.task.training

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from automl.executors.base import Failed, Finished, Job, Reported
 from automl.outbox import KeptResult
+from search_spaces.configuration import Configuration
 from studies.leases import LeaseKeeper
 from studies.trial import Lease
 
@@ -13,18 +14,20 @@ __all__ = ["LiveTrial", "LiveTrials"]
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class LiveTrial:
-    """A trial of ours that is being trained.
+    """A trial of ours that is being trained, or about to be.
 
     Attributes:
-        job: what the executor knows it by; another one after a fresh try.
         lease: our right to write to it.
+        configuration: what is trained.
+        job: what the executor knows it by; None while the checkpoint to go on from is looked for.
         storing: what the database is being given; the trial's next event waits for that. None: nothing.
         waiting: the event that waits; there is one at most, since a training waits for the answer to its report.
         is_cancelled: whether the executor was told to end it.
     """
 
-    job: Job
     lease: Lease
+    configuration: Configuration
+    job: Job | None = None
     storing: KeptResult | None = None
     waiting: Reported | Finished | Failed | None = None
     is_cancelled: bool = False
@@ -53,27 +56,22 @@ class LiveTrials:
         return iter(list(self._trials.values()))
 
     def __contains__(self, live: LiveTrial) -> bool:
-        return self._trials.get(live.job.id) is live
+        return self._trials.get(live.lease.trial_id) is live
 
     def of(self, job: Job) -> LiveTrial | None:
         """The trial that a job trains; None when it was given up."""
-        return self._trials.get(job.id)
+        return next((live for live in self._trials.values() if live.job is not None and live.job.id == job.id), None)
 
     def holding(self, lease: Lease) -> LiveTrial | None:
         """The trial with this lease; None when there is none."""
-        return next((live for live in self._trials.values() if live.lease == lease), None)
+        live = self._trials.get(lease.trial_id)
+        return live if live is not None and live.lease == lease else None
 
     def add(self, live: LiveTrial) -> None:
-        """Take up a trial whose job was submitted; its lease is kept already."""
-        self._trials[live.job.id] = live
-
-    def replace_job(self, live: LiveTrial, job: Job) -> None:
-        """Let another job train a trial whose job has ended."""
-        del self._trials[live.job.id]
-        live.job = job
-        self._trials[job.id] = live
+        """Take up a trial; its lease is kept already."""
+        self._trials[live.lease.trial_id] = live
 
     def forget(self, live: LiveTrial) -> None:
         """Leave a trial alone that has ended, rests, or is another process's now."""
         self._keeper.discard(live.lease)
-        del self._trials[live.job.id]
+        del self._trials[live.lease.trial_id]

@@ -33,6 +33,9 @@ LEASE_S = 90.0
 POLL_S = 0.5
 """Longest wait for an event, so that signals, limits and other machines are noticed."""
 
+FINDERS = 2
+"""How many checkpoints are read at a time to see whether trials can go on from them."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -47,8 +50,8 @@ class Ending:
 class SearchLoop:
     """Drives one study until its budget is spent, a limit is reached, or a signal comes.
 
-    One thread takes all decisions. What has to wait for the database on the way of one trial waits in the background,
-    so that it holds up no other one.
+    One thread takes all decisions. What has to wait for the database or for files on the way of one trial waits in the
+    background, so that it holds up no other one.
     """
 
     def __init__(
@@ -92,6 +95,8 @@ class SearchLoop:
         self._live = LiveTrials(keeper)
         self._sign = StopSign(StoppingRule(direction=spec.objective_direction, began_at=began_at), interrupt)
         self._background = BackgroundWork(study.writers, executor.wake)
+        self._removals = BackgroundWork(1, executor.wake)
+        self._finds = BackgroundWork(FINDERS, executor.wake)
         asker = Asker(
             study,
             spec.search_space,
@@ -101,24 +106,28 @@ class SearchLoop:
             max_retries=spec.max_retries,
             observe=observe,
         )
+        self._store = TrialStore(
+            study=study,
+            executor=executor,
+            live=self._live,
+            background=self._background,
+            removals=self._removals,
+            ledger=ledger,
+            outbox=outbox,
+            see=self._see,
+            observe=observe,
+        )
         self._starter = Starter(
             spec=spec,
             study=study,
             asker=asker,
             executor=executor,
             live=self._live,
+            store=self._store,
+            finds=self._finds,
             ledger=ledger,
             artifacts=artifacts,
-            observe=observe,
-        )
-        self._store = TrialStore(
-            study=study,
-            executor=executor,
-            live=self._live,
-            background=self._background,
-            ledger=ledger,
-            outbox=outbox,
-            see=self._see,
+            sign=self._sign,
             observe=observe,
         )
         self._outcomes = Outcomes(
@@ -134,6 +143,7 @@ class SearchLoop:
             observe=observe,
         )
         self._slots = executor.concurrency
+        self._waits_since = -1
         self._view: View | None = None
         self._seen_at = 0.0
         self._is_new = False
@@ -148,7 +158,8 @@ class SearchLoop:
                     return Ending(reason=reason, has_failed=self._sign.has_failed)
                 for event in self._executor.events(POLL_S):
                     self._outcomes.take(event)
-                self._background.settle()
+                for work in self._works:
+                    work.settle()
                 self._outcomes.take_waiting()
                 self._give_up_lost_trials()
         except StorageError:
@@ -156,7 +167,12 @@ class SearchLoop:
             raise
         finally:
             self._store.let_go(patience_s)
-            self._background.close()
+            for work in self._works:
+                work.close()
+
+    @property
+    def _works(self) -> Sequence[BackgroundWork]:
+        return self._background, self._removals, self._finds
 
     def _see(self, view: View) -> None:
         self._view, self._seen_at, self._is_new = view, time.monotonic(), True
@@ -166,14 +182,14 @@ class SearchLoop:
         """Start trials until all slots are taken; return why nothing will be started any more, or None."""
         self._notice_slots()
         view = self._present_view()
+        self._executor.wants_more = self._may_start_more(view)
         while self._has_room:
             action = self._scheduler.next_action(
                 view.trials, self._not_ours(view.claimable), view.standing.limits.trials
             )
-            if isinstance(action, Wait):
-                return None
-            if isinstance(action, Done):
-                return action.reason
+            if isinstance(action, Wait | Done):
+                self._waits_since = len(view.trials)
+                return action.reason if isinstance(action, Done) else None
             try:
                 self._starter.carry_out(action)
             except TAKEN_ELSEWHERE as error:
@@ -198,9 +214,17 @@ class SearchLoop:
         is_to_end = self._sign.stop is not None or self._interrupt.count > 0
         return not is_to_end and len(self._live) < self._executor.slots
 
+    def _may_start_more(self, view: View) -> bool:
+        """Whether places for more trials are of use: the budget has some left, and there was something to start."""
+        if self._sign.stop is not None:
+            return False
+        budget = view.standing.limits.trials
+        has_budget = budget is None or view.claimed < budget
+        return bool(self._not_ours(view.claimable)) or (has_budget and len(view.trials) != self._waits_since)
+
     @property
     def _is_at_rest(self) -> bool:
-        return not self._live and self._background.is_idle
+        return not self._live and all(work.is_idle for work in self._works)
 
     def _notice_slots(self) -> None:
         """Tell how many trials can run at once when machines have joined or left."""
@@ -216,5 +240,7 @@ class SearchLoop:
 
     def _give_up_lost_trials(self) -> None:
         for lease in self._keeper.lost():
-            if (live := self._live.holding(lease)) is not None:
+            live = self._live.holding(lease)
+            # A trial that is being stored may just have ended: whether its lease held the database tells by itself.
+            if live is not None and live.storing is None:
                 self._store.abandon(live, "lease lost")

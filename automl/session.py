@@ -1,7 +1,7 @@
 """One run of a search from a valid specification to its outcome: open, train, measure the winner, say how it ended."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,7 +20,7 @@ from automl.continuation import (
     stored_form,
 )
 from automl.env import prepare_joined_cluster, prepare_private_cluster
-from automl.errors import InvalidSpecError, SearchCutOffError
+from automl.errors import InvalidSpecError, SearchCutOffError, WorkersLostError
 from automl.evaluation import measure_on_test_split, test_score
 from automl.executors.base import Executor
 from automl.interrupt import Interrupt, interruptible
@@ -45,7 +45,7 @@ from studies.sharing import sharing_warnings
 from studies.storage import Storage
 from studies.study import Study, View
 from studies.trial import Trial
-from trainers.errors import ArtifactStoreError
+from trainers.errors import ArtifactStoreError, TrialError
 
 __all__ = ["SearchOutcome", "make_executor", "run"]
 
@@ -98,10 +98,9 @@ def run(spec: SearchSpec, explicit: Mapping[str, object], observer: Observer) ->
             return _outcome(spec, study, Ending(reason=reason, has_failed=False), None)
     results = _results_to_learn_from(spec, explicit, study)
     observer.prepare(f"reading the data '{spec.data.source}'")
-    with interruptible():
-        data = spec.trainer.load(spec.data)
+    data = _loaded(spec)
     observer.prepare("starting the workers" if spec.executor == "inline" else "starting the workers on Ray")
-    with Interrupt(storage.hurry) as interrupt, make_executor(spec, data) as executor:
+    with Interrupt(storage.hurry) as interrupt, make_executor(spec, data, interrupt.check) as executor:
         interrupt.take_over()
         study = _opened(storage, spec, explicit, spec.trainer.fingerprint(data))
         if is_new:  # another process may have made it meanwhile, with other limits
@@ -116,8 +115,28 @@ def run(spec: SearchSpec, explicit: Mapping[str, object], observer: Observer) ->
             best = study.best_trial()
             if best is not None and interrupt.signal is None:
                 as_present = replace(best, configuration=history.adopt(best.configuration) or best.configuration)
+                observer.prepare(f"measuring trial {best.number} on the test split")
                 measure_on_test_split(spec, study, _artifacts(spec, study.storage_url), executor, as_present, interrupt)
     return _outcome(spec, study, ending, interrupt)
+
+
+def _loaded(spec: SearchSpec) -> Any:
+    """The data.
+
+    Raises:
+        BadDataError: they cannot be read.
+        InvalidSpecError: a person's own trainer has failed to read them.
+    """
+    with interruptible():
+        try:
+            return spec.trainer.load(spec.data)
+        except (TrialError, MemoryError):
+            raise
+        except Exception as error:
+            if ":" not in spec.search_space.task:
+                raise
+            problem = f"data: {spec.search_space.task} cannot load them: {type(error).__name__}: {error}"
+            raise InvalidSpecError([problem], "the search; --debug shows where") from error
 
 
 def _deliver_kept_results(spec: SearchSpec, study: Study) -> None:
@@ -149,18 +168,24 @@ def _results_to_learn_from(spec: SearchSpec, explicit: Mapping[str, object], stu
 
 @contextmanager
 def _cut_off_in_words(study: Study, interrupt: Interrupt | None = None) -> Iterator[None]:
-    """Let a database that stays away end the search as failed or interrupted, not as a mistake in the command."""
+    """Let a database that stays away, or workers that are gone, end the search as failed or interrupted."""
     try:
         yield
-    except StorageError as error:
+    except (StorageError, WorkersLostError) as error:
         raise SearchCutOffError(
             f"{error}\nthe study keeps what it has stored; go on with: automl resume {study.name}",
             exit_code=1 if interrupt is None or interrupt.signal is None else interrupt.exit_code,
         ) from error
 
 
-def make_executor(spec: SearchSpec, data: Any) -> Executor:
-    """The executor that a specification names, with the data it trains on."""
+def make_executor(spec: SearchSpec, data: Any, check: Callable[[], None]) -> Executor:
+    """The executor that a specification names, with the data it trains on.
+
+    Args:
+        spec: the specification.
+        data: what the trainer's `load` returned.
+        check: is called while machines are waited for; ends that by an exception.
+    """
     if spec.executor == "inline":
         from automl.executors.inline import InlineExecutor
 
@@ -186,6 +211,7 @@ def make_executor(spec: SearchSpec, data: Any) -> Executor:
         concurrency=spec.concurrency,
         address=spec.ray_address,
         wait_for_nodes_s=spec.wait_for_nodes,
+        check=check,
         precision=spec.precision,
         limits=Limits(trial_s=spec.trial_timeout, stall_s=spec.stall_timeout or None),
     )

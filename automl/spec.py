@@ -1,7 +1,7 @@
 """All that one search needs, checked at once: the same fields for flags, a YAML file and the Python API."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -100,7 +100,7 @@ class SearchSpec(BaseModel):
     wait_for_nodes: Annotated[float, Field(ge=0)] = 0.0
     """Seconds to wait for machines that can hold a trial, where the cluster has none yet."""
     trial_timeout: Annotated[float, Field(gt=0)] | None = None
-    """Seconds that a trial may train without a break; one that takes longer fails."""
+    """Seconds that one attempt of a trial may train; one that takes longer fails."""
     stall_timeout: Annotated[float, Field(ge=0)] = 600.0
     """Seconds that a trial's processes may stand still, all of them, before the trial fails; 0: for ever."""
     max_retries: Annotated[int, Field(ge=0)] = 2
@@ -286,6 +286,9 @@ class SearchSpec(BaseModel):
     def _inline_runs_one_rank(cls, value: str, info: ValidationInfo) -> str:
         if value == "inline" and info.data.get("procs_per_trial", 1) > 1:
             raise ValueError(f"inline runs one rank, not {info.data['procs_per_trial']}; use --executor ray")
+        ignored = [name for name in ("cpus_per_trial", "memory_per_trial", "spread") if info.data.get(name)]
+        if value == "inline" and ignored:
+            raise ValueError(f"inline runs in this process, without {_flags(ignored)}; use --executor ray")
         if value != "inline" and (info.data.get("artifacts") or "").startswith("memory://"):
             raise ValueError("artifacts in memory:// are seen by one process only; use --executor inline, or a folder")
         return value
@@ -295,6 +298,13 @@ class SearchSpec(BaseModel):
     def _time_of_a_trial_is_watched_from_outside(cls, value: float | None, info: ValidationInfo) -> float | None:
         if value is not None and info.data.get("executor") == "inline":
             raise ValueError("inline runs trials in this process, where nothing can end one; use --executor ray")
+        return value
+
+    @field_validator("ray_address", "wait_for_nodes")
+    @classmethod
+    def _machines_are_of_ray(cls, value: str | float | None, info: ValidationInfo) -> str | float | None:
+        if value and info.data.get("executor") == "inline":
+            raise ValueError("inline runs in this process, and on no other machine; use --executor ray")
         return value
 
     @field_validator("ray_address")
@@ -369,6 +379,10 @@ def _sentence(details: ErrorDetails) -> str:
             return f"{place}: not allowed: {details['msg'].lower()}"
         case _:
             return f"{place}: {_shortened(details['input'])} is not allowed: {details['msg'].lower()}"
+
+
+def _flags(names: Sequence[str]) -> str:
+    return ", ".join(f"--{name.replace('_', '-')}" for name in names)
 
 
 def _ranks(count: int) -> str:

@@ -1,20 +1,24 @@
 """Brings trials from the study to the executor."""
 
 from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
 
 from automl.artifacts import Artifacts
 from automl.asking import Asked, Asker
+from automl.background import BackgroundWork
 from automl.events import Event, TrialStarted
-from automl.executors.base import Executor, Job
+from automl.executors.base import Executor
 from automl.memory import ACCUMULATE, kept_number
 from automl.running import LiveTrial, LiveTrials
 from automl.scheduler import Refuse, RejectQueued, Resume, Start, StartQueued
 from automl.spec import SearchSpec
+from automl.stop_sign import StopSign
+from automl.storing import TrialStore
 from automl.tasks import train_task
-from search_spaces.configuration import Configuration
 from studies.checkpoints import CheckpointLedger
 from studies.study import Study
-from studies.trial import CheckpointRecord, Lease
+from studies.trial import CheckpointRecord
 
 __all__ = ["Starter"]
 
@@ -22,14 +26,20 @@ __all__ = ["Starter"]
 class Starter:
     """Starts trials, goes on with interrupted ones, and lets those end that cannot be trained.
 
+    The checkpoint that a trial goes on from is read as a whole to see that it is, which may take minutes. That is done
+    in the background; the trial is ours meanwhile and takes its slot.
+
     Args:
         spec: what is searched.
         study: where it is remembered.
         asker: takes trials from there.
         executor: trains.
         live: is given each trial that runs.
-        ledger: finds and removes checkpoints.
+        store: lets trials rest that are not needed any more.
+        finds: looks for checkpoints.
+        ledger: knows them.
         artifacts: where files lie.
+        sign: tells when nothing is to be started any more.
         observe: is told which trials have started.
     """
 
@@ -41,8 +51,11 @@ class Starter:
         asker: Asker,
         executor: Executor,
         live: LiveTrials,
+        store: TrialStore,
+        finds: BackgroundWork,
         ledger: CheckpointLedger,
         artifacts: Artifacts,
+        sign: StopSign,
         observe: Callable[[Event], None],
     ) -> None:
         self._spec = spec
@@ -50,8 +63,11 @@ class Starter:
         self._asker = asker
         self._executor = executor
         self._live = live
+        self._store = store
+        self._finds = finds
         self._ledger = ledger
         self._artifacts = artifacts
+        self._sign = sign
         self._observe = observe
 
     def carry_out(self, action: Start | StartQueued | RejectQueued | Resume | Refuse) -> None:
@@ -67,32 +83,53 @@ class Starter:
             if asked is not None:
                 self._train(asked)
         if asked is None and isinstance(action, Resume):
-            self._ledger.trim(self._study.trials()[action.trial.number])  # it has ended
+            self._store.trim(self._study.trials()[action.trial.number])  # it has ended
 
     def try_again(self, live: LiveTrial, accumulate: int) -> None:
         """Train a trial whose job has ended from its last checkpoint on, in the same attempt, in smaller parts."""
-        checkpoint = self._ledger.latest(live.lease)
-        configuration = Configuration(live.job.task.configuration)
-        self._live.replace_job(live, self._submit(live.lease, configuration, checkpoint, accumulate))
+        live.job = None
+        self._look_for_checkpoint(live, partial(self._submit, live, accumulate))
 
     def _train(self, asked: Asked) -> None:
-        lease, earlier = asked.lease, asked.earlier
-        # Reading a checkpoint may take longer than a lease, which is kept meanwhile.
-        checkpoint = None if earlier is None else self._ledger.latest(earlier)
-        accumulate = 1 if earlier is None else kept_number(earlier, ACCUMULATE, 1)
-        job = self._submit(lease, asked.configuration, checkpoint, accumulate)
-        self._live.add(LiveTrial(job=job, lease=lease))
+        live = LiveTrial(lease=asked.lease, configuration=asked.configuration)
+        if asked.earlier is None:
+            self._begin(live, 1, None)
+            self._live.add(live)
+        else:
+            self._live.add(live)
+            self._look_for_checkpoint(live, partial(self._begin, live, kept_number(asked.earlier, ACCUMULATE, 1)))
+
+    def _look_for_checkpoint(self, live: LiveTrial, then: Callable[[CheckpointRecord | None], None]) -> None:
+        work = partial(self._ledger.latest, live.lease)
+        self._finds.put(live.lease.trial_id, work, partial(self._go_on, live, then))
+
+    def _go_on(
+        self,
+        live: LiveTrial,
+        then: Callable[[CheckpointRecord | None], None],
+        found: Future[CheckpointRecord | None],
+    ) -> None:
+        if live not in self._live or live.is_cancelled:
+            return  # it is given up, or given back
+        checkpoint = found.result()
+        if self._sign.stop is not None:
+            self._store.pause(live)
+        else:
+            then(checkpoint)
+
+    def _begin(self, live: LiveTrial, accumulate: int, checkpoint: CheckpointRecord | None) -> None:
+        self._submit(live, accumulate, checkpoint)
         self._observe(
             TrialStarted(
-                number=lease.number,
-                attempt=lease.attempt,
+                number=live.number,
+                attempt=live.lease.attempt,
                 epoch=0 if checkpoint is None else checkpoint.epoch,
                 epochs=self._spec.epochs,
             )
         )
 
-    def _submit(
-        self, lease: Lease, configuration: Configuration, checkpoint: CheckpointRecord | None, accumulate: int
-    ) -> Job:
-        task = train_task(self._spec, self._artifacts, lease, configuration, checkpoint, accumulate=accumulate)
-        return self._executor.submit(task)
+    def _submit(self, live: LiveTrial, accumulate: int, checkpoint: CheckpointRecord | None) -> None:
+        task = train_task(
+            self._spec, self._artifacts, live.lease, live.configuration, checkpoint, accumulate=accumulate
+        )
+        live.job = self._executor.submit(task)

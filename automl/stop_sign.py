@@ -8,7 +8,7 @@ from studies.study import View
 
 __all__ = ["GRACE_S", "StopSign"]
 
-GRACE_S = 7.0
+GRACE_S = 5.0
 """How long running trials may take to reach the end of their epoch after the first signal."""
 
 

@@ -13,7 +13,7 @@ from trainers.config import Direction
 __all__ = ["Stop", "StoppingRule", "failures_in_a_row", "is_time_up", "winner"]
 
 _RESULTS = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAILED)
-TIME_IS_UP_GRACE_S = 7.0
+TIME_IS_UP_GRACE_S = 5.0
 """How long running trials may take to reach the end of their epoch when the time of the study is over."""
 
 

@@ -33,7 +33,8 @@ class TrialStore:
         executor: trains them.
         live: the trials that run.
         background: does the storing.
-        ledger: removes checkpoints.
+        removals: removes files meanwhile, so that a slow store of files holds up no report.
+        ledger: knows which files.
         outbox: takes what the database cannot.
         see: is shown every look at the study.
         observe: is told everything that changes.
@@ -46,6 +47,7 @@ class TrialStore:
         executor: Executor,
         live: LiveTrials,
         background: BackgroundWork,
+        removals: BackgroundWork,
         ledger: CheckpointLedger,
         outbox: Outbox,
         see: Callable[[View], None],
@@ -55,6 +57,8 @@ class TrialStore:
         self._executor = executor
         self._live = live
         self._background = background
+        self._removals = removals
+        self._untrimmed: dict[int, Trial] = {}  # as they stood last, of those whose turn has not come
         self._ledger = ledger
         self._outbox = outbox
         self._see = see
@@ -66,7 +70,7 @@ class TrialStore:
 
     def note(self, live: LiveTrial, facts: Mapping[str, object], then: Callable[[View], None]) -> None:
         """Store facts on a trial that is ours still, for whoever goes on with it."""
-        self._store(live, _rest(live), partial(self._note, live, facts), then)
+        self._store(live, _rest(live, attributes=facts), partial(self._note, live, facts), then)
 
     def end(
         self,
@@ -98,22 +102,24 @@ class TrialStore:
             self.trim(trial)
             then(trial, view)
 
-        self._store(live, end, partial(self._tell, end), leave)
+        self._store(live, end, partial(self._end, end), leave)
 
     def pause(self, live: LiveTrial, *, is_lost: bool = False, facts: Mapping[str, object] | None = None) -> None:
         """Let a trial rest; whoever is free goes on with it, and finds these facts on it."""
-        rest = _rest(live)
-        work = partial(self._pause, live, is_lost, facts or {})
+        rest = _rest(live, attributes=facts, is_lost=is_lost)
+        work = partial(self._end, rest)
         self._store(live, rest, work, lambda view: self._leave(live, rest, view.trials[live.number]))
 
     def trim(self, trial: Trial) -> None:
-        """Remove the checkpoints that are not needed any more."""
-        self._background.put(trial.id, lambda: self._ledger.trim(trial))
+        """Remove the checkpoints that are not needed any more, when there is time."""
+        self._untrimmed[trial.id] = trial
+        self._removals.put(trial.id, partial(self._trim, trial.id))
 
     def cancel(self, live: LiveTrial) -> None:
         """Let the executor end a training."""
         live.is_cancelled = True
-        self._executor.cancel(live.job)
+        if live.job is not None:
+            self._executor.cancel(live.job)
 
     def abandon(self, live: LiveTrial, why: str) -> None:
         """Stop a trial that belongs to another process now."""
@@ -128,30 +134,26 @@ class TrialStore:
             patience_s: how long the database is asked; None: as long as always.
         """
         for live in self._live:
-            self.cancel(live)
-        self._wait_for_the_rest()
-        for live in self._live:
-            if live.storing is not None:
-                _log.warning("trial=%d is not stored yet; %s", live.number, self._keep(live, live.storing))
-                patience_s = FAREWELL_S
-            elif not self._give_back(live, patience_s):
-                patience_s = FAREWELL_S
+            self._cancel_surely(live)
+        try:
+            self._wait_for_the_rest()
+        finally:
+            self._give_all_back(patience_s)
 
     # In a thread
 
-    def _tell(self, end: KeptResult) -> View:
-        self._study.tell(end.lease, end.state, value=end.value, cause=end.cause, attributes=end.attributes)
+    def _end(self, end: KeptResult) -> View:
+        end.store(self._study)
         return self._study.look()
 
     def _note(self, live: LiveTrial, facts: Mapping[str, object]) -> View:
         self._study.note(live.lease, facts)
         return self._study.look()
 
-    def _pause(self, live: LiveTrial, is_lost: bool, facts: Mapping[str, object]) -> View:
-        if facts:
-            self._study.note(live.lease, facts)
-        self._study.pause(live.lease, is_lost=is_lost)
-        return self._study.look()
+    def _trim(self, trial_id: int) -> None:
+        trial = self._untrimmed.pop(trial_id, None)
+        if trial is not None:  # otherwise it was done with what came before
+            self._ledger.trim(trial)
 
     # In the thread of the search
 
@@ -170,7 +172,7 @@ class TrialStore:
         except LeaseLostError as error:
             self.abandon(live, str(error))
         except StorageError as error:
-            self.cancel(live)
+            self._cancel_surely(live)
             raise type(error)(f"{error}; {self._keep(live, storing)}") from error
         else:
             self._see(view)
@@ -199,16 +201,34 @@ class TrialStore:
         self._live.forget(live)
         return f"what became of trial {number} lies in {path}, and the next run of the study on this machine stores it"
 
+    def _cancel_surely(self, live: LiveTrial) -> None:
+        """Let the executor end a training; where it cannot, what is to be stored is stored all the same."""
+        try:
+            self.cancel(live)
+        except Exception as error:
+            # An error that is on its way already is the one to be told; closing the executor ends the training.
+            _log.warning("trial=%d its training cannot be ended: %s: %s", live.number, type(error).__name__, error)
+            _log.debug("trial=%d", live.number, exc_info=error)
+
     def _wait_for_the_rest(self) -> None:
-        """Wait a moment for what is being stored, and for what follows that."""
+        """Wait a moment for what is being stored and removed, and for what follows that."""
         ends_at = time.monotonic() + LAST_WAIT_S
-        while not self._background.is_idle and (left_s := ends_at - time.monotonic()) > 0:
-            self._background.wait(left_s)
-            try:
-                self._background.settle()
-            except StudyError as error:
-                # An error that is on its way already is the one to be told.
-                _log.warning("%s", error)
+        for work in (self._background, self._removals):
+            while not work.is_idle and (left_s := ends_at - time.monotonic()) > 0:
+                work.wait(left_s)
+                try:
+                    work.settle()
+                except StudyError as error:
+                    # An error that is on its way already is the one to be told.
+                    _log.warning("%s", error)
+
+    def _give_all_back(self, patience_s: float | None) -> None:
+        for live in self._live:
+            if live.storing is not None:
+                _log.warning("trial=%d is not stored yet; %s", live.number, self._keep(live, live.storing))
+                patience_s = FAREWELL_S
+            elif not self._give_back(live, patience_s):
+                patience_s = FAREWELL_S
 
     def _give_back(self, live: LiveTrial, patience_s: float | None) -> bool:
         """Give a trial back, or keep that it rests; whether the database has answered."""
@@ -227,5 +247,13 @@ class TrialStore:
         return True
 
 
-def _rest(live: LiveTrial, report: KeptReport | None = None) -> KeptResult:
-    return KeptResult(lease=live.lease, state=TrialState.PAUSED, value=None, cause=None, attributes={}, report=report)
+def _rest(
+    live: LiveTrial,
+    report: KeptReport | None = None,
+    *,
+    attributes: Mapping[str, object] | None = None,
+    is_lost: bool = False,
+) -> KeptResult:
+    return KeptResult(
+        lease=live.lease, state=TrialState.PAUSED, attributes=attributes or {}, report=report, is_lost=is_lost
+    )

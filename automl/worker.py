@@ -3,12 +3,13 @@
 import socket
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from automl.memory_kills import memory_kills
 from trainers.config import EvaluateTask, TrainTask
-from trainers.errors import FailureCause, PeerFailedError, TrialError, full_disk
-from trainers.loader_errors import cuda_in_loader_worker
+from trainers.errors import FailureCause, PeerFailedError, TrialError, full_disk, is_out_of_memory
+from trainers.loader_errors import cuda_in_loader_worker, end_of_loader_worker
 from trainers.reporting import Reporter, TrialResult
 from trainers.trainer import Trainer
 
@@ -43,6 +44,8 @@ class Failure:
         rank: the rank it happened on; None when it concerns them all.
         host: name of that machine.
         is_follow_up: whether it only tells that another rank is gone.
+        is_memory_kill: whether the machine's memory was full and a process was ended for it, rather than told by its
+            device; then `cause` is `oom`.
     """
 
     cause: FailureCause
@@ -52,11 +55,7 @@ class Failure:
     rank: int | None = None
     host: str = ""
     is_follow_up: bool = False
-
-    @property
-    def is_memory_kill(self) -> bool:
-        """Whether the machine's memory was full and the process was ended for it, rather than told by its device."""
-        return self.cause == "oom" and not self.traceback
+    is_memory_kill: bool = False
 
     def __str__(self) -> str:
         """Return one line: cause, rank, host and message."""
@@ -70,6 +69,7 @@ def run_task(task: Task, trainer: Trainer, data: Any, ranks: "Ranks", reporter: 
 
     Ranks that were given different tasks would wait for each other in different steps, so they compare first.
     """
+    kills_before = memory_kills()
     try:
         if ranks.world_size > 1:
             ranks.check_same("task", task.model_dump_json())
@@ -77,21 +77,32 @@ def run_task(task: Task, trainer: Trainer, data: Any, ranks: "Ranks", reporter: 
             return trainer.evaluate(task, data, ranks)
         return trainer.fit(task, data, ranks, reporter)
     except (Exception, SystemExit) as error:  # a script's `sys.exit` would end the process, and nobody knew why
-        return describe_failure(error, ranks.rank)
+        failure = describe_failure(error, ranks.rank)
+        end = end_of_loader_worker(error)
+        return failure if end is None else _of_loader_worker(failure, end, memory_kills() > kills_before)
 
 
 def describe_failure(error: Exception | SystemExit, rank: int | None) -> Failure:
-    """Name the cause of an exception: a trainer's own errors know it, anything else is the user's code."""
+    """Name the cause of an exception: a trainer's own errors know it, and some are known; the rest is the user's code.
+
+    Args:
+        error: what came out of a task.
+        rank: where; None: not on a certain rank.
+    """
     reason = full_disk(error)
     shown = reason or error
     advice = cuda_in_loader_worker(error)
     message = advice or str(shown) or type(shown).__name__
     is_follow_up = isinstance(error, PeerFailedError) or any(sign in message.lower() for sign in _PEER_IS_GONE)
-    cause: FailureCause = "rank_error" if is_follow_up else "user_error"
-    if isinstance(error, TrialError) and advice is None:
-        cause = error.cause
+    cause: FailureCause = "user_error"
     if reason is not None:
         cause = "disk_full"
+    elif isinstance(error, TrialError) and advice is None:
+        cause = error.cause
+    elif is_follow_up:
+        cause = "rank_error"
+    elif is_out_of_memory(error) and advice is None:
+        cause = "oom"
     return Failure(
         cause=cause,
         error=type(shown).__name__,
@@ -101,3 +112,19 @@ def describe_failure(error: Exception | SystemExit, rank: int | None) -> Failure
         host=socket.gethostname(),
         is_follow_up=is_follow_up,
     )
+
+
+def _of_loader_worker(failure: Failure, end: Literal["killed", "gone"], has_killed: bool) -> Failure:
+    """A failure by the end of a DataLoader's worker: for want of memory, if the kernel has ended a process meanwhile.
+
+    Nothing in a training sends SIGKILL, so that a worker that was killed otherwise is lost like any process.
+    """
+    if has_killed:
+        advice = (
+            "the machine's kernel ended a process for want of memory at that moment; give trials more memory, fewer "
+            "DataLoader workers, or let fewer run at once (--memory-per-trial, --concurrency)"
+        )
+        return replace(failure, cause="oom", message=f"{failure.message.strip()}; {advice}", is_memory_kill=True)
+    if end == "killed":
+        return replace(failure, cause="lost", message=f"{failure.message.strip()}; somebody has ended it from outside")
+    return failure

@@ -151,10 +151,11 @@ class CheckpointLedger:
     def trim(self, trial: Trial, *, keep_best: int = 1) -> None:
         """Remove the checkpoints that `removable` names, after a report or the end of a trial.
 
-        The end of a trial may beat others: then theirs go, too.
+        The end of a trial may beat others: then theirs go, too. Checkpoints that are newer than what is known of the
+        trial stay: one of them may be its best.
 
         Args:
-            trial: as it stands now.
+            trial: as it stands now, or stood a while ago.
             keep_best: the weights of how many of the study's best trials are kept.
         """
         if not trial.state.is_ended:
@@ -172,8 +173,9 @@ class CheckpointLedger:
                     self._trim_one(beaten, is_among_best=False)
 
     def _trim_one(self, trial: Trial, *, is_among_best: bool) -> None:
+        known = (trial.attempt, trial.last_epoch)
         records = removable(
-            self._study.checkpoints(trial),
+            [record for record in self._study.checkpoints(trial) if (record.attempt, record.epoch) <= known],
             attempt=trial.attempt,
             state=trial.state,
             best_epoch=best_epoch(trial, self._study.direction),

@@ -25,9 +25,9 @@ _SILENCE_S = 30
 """A server that has not answered at all for so long is not there any more."""
 _LOCK_TIMEOUT_S = 10
 """A lock is waited for in steps, so that a long wait is seen in the log."""
-_CONNECTIONS = 2 + WRITERS
-"""Most per process and database: one for the work, one for the thread that renews leases, and those of the writers. A
-connection is opened only when all that are open are busy."""
+_CONNECTIONS = 3 + WRITERS
+"""Most per process and database: one for the work, one for the thread that renews leases, those of the writers, and one
+that the threads which look after files share. A connection is opened only when all that are open are busy."""
 _EXTRAS: dict[DatabaseKind, str] = {"postgresql": "postgres", "mysql": "mysql"}
 
 

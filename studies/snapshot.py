@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select
 
-from studies.attempts import is_free
+from studies.picture import Picture
 from studies.standing import Standing
 from studies.study_rows import StudyRow
 from studies.trial import JsonScalar, Lease, Trial, TrialState
@@ -67,46 +67,48 @@ class Snapshot:
         Returns:
             How the study stands; None when it was deleted.
         """
-        return self.answer(connection, connection.execute(*self.question()).all())
+        return self.look(connection).standing
+
+    def look(self, connection: Connection) -> Picture:
+        """Like `refresh`; all that is to be seen then."""
+        rows = connection.execute(*self.question()).all()
+        with self._lock:
+            return self._picture(self._answer(connection, rows))
 
     def question(self) -> tuple[Select[Any], dict[str, Any]]:
         """The statement that asks what is new, and its values."""
         with self._lock:
             return heads_query(self._study, self._last_id, self._unfinished)
 
-    def answer(self, connection: Connection, rows: Sequence[Row[Any]]) -> Standing | None:
-        """Take the answer to `question`, and read what else it makes necessary; see `refresh`."""
+    def look_after_report(
+        self, connection: Connection, rows: Sequence[Row[Any]] | None, lease: Lease, epoch: int, value: float
+    ) -> Picture:
+        """Take over a report that this process has just stored, and look; the report is in the picture.
+
+        Another thread's look that is older may be taken in at any time before or after, but not within.
+
+        Args:
+            connection: holds the transaction of the report, or has committed it.
+            rows: the answer to `question` that came with the report, perhaps from just before it; None: ask now.
+            lease: the trial's.
+            epoch: of the report.
+            value: the objective.
+        """
+        if rows is None:
+            rows = connection.execute(*self.question()).all()
         with self._lock:
-            # A study's trials are inserted under a lock on its row, so that no smaller key appears later.
-            heads, standing = heads_among(connection, self._study, self._last_id, self._unfinished, rows)
-            changed: list[Trial] = []
-            unread: list[Row[Any]] = []
-            for row in filter(self._is_changed, heads):
-                if (trial := self._written_here(row)) is not None:
-                    changed.append(trial)
-                else:
-                    unread.append(row)
-            known = {key: self._trial(seen.number) for key, seen in self._unfinished.items() if seen.mark is not None}
-            self._take(changed + read_trials(connection, self._study.id, unread, known))
-            self._look_at(heads)
-        return standing
+            if (own := self._own.get(lease.trial_id)) is not None:
+                reports = dict(sorted({**own.reports, epoch: value}.items()))
+                self._own[lease.trial_id] = replace(own, revision=own.revision + 1, reports=reports)
+            standing = self._answer(connection, rows)
+            if lease.trial_id in self._unfinished:
+                self._put_report(lease.number, epoch, value)
+            return self._picture(standing)
 
     def trials(self) -> tuple[Trial, ...]:
         """All trials, in order of their numbers."""
         with self._lock:
             return self._in_order()
-
-    def claimable(self) -> tuple[Trial, ...]:
-        """The trials that nobody works on: PAUSED ones, and RUNNING ones whose owner is gone."""
-        return self.picture()[1]
-
-    def picture(self) -> tuple[tuple[Trial, ...], tuple[Trial, ...], int]:
-        """All trials, those that are claimable, and how many hold a place in the budget, at one moment."""
-        with self._lock:
-            trials = self._in_order()
-            seen = [(self._trial(one.number), one.expires_in_s) for one in self._unfinished.values()]
-            claimed = self._claimed()
-        return trials, tuple(trial for trial, expires_in_s in seen if _is_claimable(trial, expires_in_s)), claimed
 
     @property
     def next_number(self) -> int:
@@ -137,15 +139,6 @@ class Snapshot:
         with self._lock:
             self._own[lease.trial_id] = _Own(configuration=configuration, attributes=attributes)
 
-    def note_report(self, lease: Lease, epoch: int, value: float) -> None:
-        """Take over a report that this process has just stored."""
-        with self._lock:
-            if (own := self._own.get(lease.trial_id)) is not None:
-                reports = dict(sorted({**own.reports, epoch: value}.items()))
-                self._own[lease.trial_id] = replace(own, revision=own.revision + 1, reports=reports)
-                if lease.trial_id in self._unfinished:
-                    self._put(replace(self._trial(lease.number), reports=reports))
-
     def note_facts(self, lease: Lease, attributes: Mapping[str, object]) -> None:
         """Take over facts that this process has just stored on a running trial; the rest of it is read from now on."""
         with self._lock:
@@ -171,6 +164,37 @@ class Snapshot:
         """Take over nothing more of a trial: it is read from now on."""
         with self._lock:
             self._own.pop(trial_id, None)
+
+    # With the lock
+
+    def _picture(self, standing: Standing | None) -> Picture:
+        return Picture(
+            trials=self._in_order(),
+            unfinished=tuple((self._trial(one.number), one.expires_in_s) for one in self._unfinished.values()),
+            claimed=self._claimed(),
+            standing=standing,
+        )
+
+    def _answer(self, connection: Connection, rows: Sequence[Row[Any]]) -> Standing | None:
+        """Take the answer to `question`, and read what else it makes necessary."""
+        # A study's trials are inserted under a lock on its row, so that no smaller key appears later.
+        heads, standing = heads_among(connection, self._study, self._last_id, self._unfinished, rows)
+        changed: list[Trial] = []
+        unread: list[Row[Any]] = []
+        for row in filter(self._is_changed, heads):
+            if (trial := self._written_here(row)) is not None:
+                changed.append(trial)
+            else:
+                unread.append(row)
+        known = {key: self._trial(seen.number) for key, seen in self._unfinished.items() if seen.mark is not None}
+        self._take(changed + read_trials(connection, self._study.id, unread, known))
+        self._look_at(heads)
+        return standing
+
+    def _put_report(self, number: int, epoch: int, value: float) -> None:
+        trial = self._trial(number)
+        if trial.reports.get(epoch) != value:
+            self._put(replace(trial, reports=dict(sorted({**trial.reports, epoch: value}.items()))))
 
     def _written_here(self, row: Row[Any]) -> Trial | None:
         """The trial when this process alone has written to it, and nothing that is not known."""
@@ -229,9 +253,3 @@ class Snapshot:
 
 def _mark(row: Row[Any]) -> tuple[int, str, int] | None:
     return None if row.revision is None else (row.revision, row.state, row.attempt)
-
-
-def _is_claimable(trial: Trial, expires_in_s: float | None) -> bool:
-    if trial.state is TrialState.RUNNING:
-        return is_free(trial.owner, expires_in_s)
-    return trial.state is TrialState.PAUSED

@@ -13,6 +13,7 @@ from studies.errors import StudyNotFoundError
 from studies.json_text import from_json, to_json
 from studies.names import Direction, check_keys
 from studies.parameters import StoredParameter, check_compatible, stored_parameters
+from studies.picture import Picture
 from studies.ranking import best_of
 from studies.snapshot import Snapshot
 from studies.standing import Limits, Standing
@@ -184,13 +185,12 @@ class Study:
         Raises:
             StudyNotFoundError: the study was deleted.
         """
-        return self._view(self._transactions.read(self._snapshot.refresh))
+        return self._view(self._transactions.read(self._snapshot.look))
 
-    def _view(self, now: Standing | None) -> View:
-        if now is None:
+    def _view(self, seen: Picture) -> View:
+        if seen.standing is None:
             raise StudyNotFoundError(self.name, self._transactions.read(study_rows.study_names), self.storage_url)
-        trials, claimable, claimed = self._snapshot.picture()
-        return View(trials=trials, claimable=claimable, claimed=claimed, standing=now)
+        return View(trials=seen.trials, claimable=seen.claimable, claimed=seen.claimed, standing=seen.standing)
 
     def trials(self, states: Collection[TrialState] | None = None) -> tuple[Trial, ...]:
         """Read the trials, in order of their numbers; ended ones are read from the database only once.
@@ -198,8 +198,7 @@ class Study:
         Args:
             states: keep only trials in these states; None: all.
         """
-        self._transactions.read(self._snapshot.refresh)
-        trials = self._snapshot.trials()
+        trials = self._transactions.read(self._snapshot.look).trials
         return trials if states is None else tuple(trial for trial in trials if trial.state in states)
 
     def best_trial(self, k: int = 1) -> Trial | None:
@@ -467,15 +466,13 @@ class Study:
         if checkpoint is not None:
             ledger_rows.check_checkpoint_path(checkpoint.path)
 
-        def work(connection: Connection, first: bool) -> Standing | None:
+        def work(connection: Connection, first: bool) -> Picture:
             question = self._snapshot.question() if is_first_attempt else None
             answer = attempts.report(
                 connection, self._row, lease, epoch, objective, metrics or {}, checkpoint, question
             )
-            self._snapshot.note_report(lease, epoch, objective)
-            if question is None:
-                return self._snapshot.refresh(connection)
-            return self._snapshot.answer(connection, answer)
+            rows = None if question is None else answer
+            return self._snapshot.look_after_report(connection, rows, lease, epoch, objective)
 
         # A later attempt also forgets what an earlier one reported.
         is_first_attempt = lease.attempt == 1
@@ -585,8 +582,7 @@ class Study:
 
     def claimable(self) -> tuple[Trial, ...]:
         """The trials that `claim` would give: PAUSED ones, and RUNNING ones whose owner is gone."""
-        self._transactions.read(self._snapshot.refresh)
-        return self._snapshot.claimable()
+        return self._transactions.read(self._snapshot.look).claimable
 
     def claim(self, trial_id: int, *, owner: str, ttl_s: float = 60.0) -> Lease:
         """Go on with a trial that nobody works on: PAUSED, or RUNNING with an owner that is gone.

@@ -20,7 +20,7 @@ from studies.troubles import Trouble, first_line, in_words, may_be_committed, tr
 __all__ = ["WRITERS", "Transactions", "ping_rested_connections"]
 
 WRITERS = 3
-"""Threads of one process that may write to a server at the same time: a locked row holds up its own trial only."""
+"""Threads of one process that may write to a server at the same time: fewer locked rows hold up their trials alone."""
 
 _log = logging.getLogger(__name__)
 _Result = TypeVar("_Result")

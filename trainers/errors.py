@@ -18,6 +18,7 @@ __all__ = [
     "UnsupportedDeviceError",
     "UserCodeError",
     "full_disk",
+    "is_out_of_memory",
 ]
 
 FailureCause: TypeAlias = Literal[
@@ -108,3 +109,19 @@ def full_disk(error: BaseException) -> OSError | None:
             return reason
         reason = reason.__cause__ or reason.__context__
     return None
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that this process could not get the memory it asked for, of a device or of the machine."""
+    if isinstance(error, MemoryError) or any(_is_torchs_own(kind) for kind in type(error).__mro__):
+        return True
+    return isinstance(error, RuntimeError) and any(sign in str(error).lower() for sign in _OUT_OF_MEMORY)
+
+
+_OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
+"""What torch says, in lower case, where it has no class for it."""
+
+
+def _is_torchs_own(kind: type) -> bool:
+    # By its name: torch itself takes a second to load, and need not be there.
+    return kind.__name__ == "OutOfMemoryError" and kind.__module__.partition(".")[0] == "torch"

@@ -10,7 +10,7 @@ from trainers.config import EvaluateTask, TrainTask
 from trainers.data.arrays import ImageData
 from trainers.distributed import Ranks, forget_frames
 from trainers.early_stopping import BestEpoch
-from trainers.errors import BadDataError, DamagedCheckpointError, DeviceMemoryError
+from trainers.errors import BadDataError, DamagedCheckpointError, DeviceMemoryError, is_out_of_memory
 from trainers.image_learner import ImageLearner
 from trainers.image_networks import build_network, measure_images
 from trainers.images import DeviceImages
@@ -119,7 +119,7 @@ def _named_memory_errors(batch_size: int | None, ranks: Ranks) -> Iterator[None]
     try:
         yield
     except (RuntimeError, MemoryError) as error:
-        if not _is_out_of_memory(error):
+        if not is_out_of_memory(error):
             raise
         size = f"batch_size={batch_size}, " if batch_size is not None else ""
         raise DeviceMemoryError(
@@ -129,10 +129,3 @@ def _named_memory_errors(batch_size: int | None, ranks: Ranks) -> Iterator[None]
     finally:
         if ranks.device.type == "cuda":
             torch.cuda.empty_cache()  # the next trial in this process may need blocks of other sizes
-
-
-def _is_out_of_memory(error: BaseException) -> bool:
-    text = str(error).lower()
-    return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(
-        words in text for words in ("out of memory", "can't allocate memory", "not enough memory")
-    )

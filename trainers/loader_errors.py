@@ -1,13 +1,15 @@
-"""What a mistake inside a worker of a DataLoader means, in words that say what to change.
+"""What an error of a DataLoader's worker means: its dataset asked for CUDA, or the worker itself is gone.
 
 A worker is a fork of the training process, and CUDA cannot be used in a fork. Torch's own words then advise another
 start method; what helps is to leave the dataset's tensors on the CPU.
 """
 
 import re
+from collections.abc import Iterator
 from types import TracebackType
+from typing import Literal
 
-__all__ = ["cuda_in_loader_worker"]
+__all__ = ["cuda_in_loader_worker", "end_of_loader_worker"]
 
 _FROM_A_WORKER = "in DataLoader worker process"
 _CUDA_IS_NOT_THERE = (
@@ -18,6 +20,12 @@ _CUDA_IS_NOT_THERE = (
     "cuda error: initialization error",
 )
 """What torch says, in lower case, when CUDA is asked for where it cannot be used."""
+_IS_KILLED = re.compile(r"DataLoader worker \(pid \d+\) is killed by signal: Killed")
+_IS_GONE = re.compile(r"DataLoader worker \(pid\(s\) [\d, ]+\) exited unexpectedly")
+"""What torch says of a worker that was ended by SIGKILL, where it can tell, and of one that it does not find any more.
+
+It can tell in the main thread of a process only.
+"""
 
 
 def cuda_in_loader_worker(error: BaseException) -> str | None:
@@ -30,16 +38,37 @@ def cuda_in_loader_worker(error: BaseException) -> str | None:
         One sentence that names the dataset's class, or its file and line where the traceback has no variables any
         more; None: the error is another one.
     """
-    link: BaseException | None = error
-    while link is not None:
+    for link in _chain(error):
         if _is_from_a_worker(str(link)):
             said = _first_sentence(str(link))
             return (
                 f"{_dataset_of(link)} asks for CUDA in a worker process of its DataLoader, where it cannot be used "
                 f"({said}); return CPU tensors, and move to the device in the training step"
             )
-        link = link.__cause__ or link.__context__
     return None
+
+
+def end_of_loader_worker(error: BaseException) -> Literal["killed", "gone"] | None:
+    """How a DataLoader's worker has ended that took the training with it.
+
+    Args:
+        error: as it came out of the training; what it was raised from is looked at, too.
+
+    Returns:
+        `killed`: from outside, by SIGKILL; `gone`: somehow; None: the error is another one.
+    """
+    texts = [str(link) for link in _chain(error)]
+    if any(map(_IS_KILLED.search, texts)):
+        return "killed"
+    return "gone" if any(map(_IS_GONE.search, texts)) else None
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """An error, and what it was raised from."""
+    link: BaseException | None = error
+    while link is not None:
+        yield link
+        link = link.__cause__ or link.__context__
 
 
 def _is_from_a_worker(text: str) -> bool:

@@ -25,8 +25,8 @@ class Trainer(ABC):
     hyperparameters: ClassVar[frozenset[str]]
     """Names of the training parameters that a search space may set for this trainer.
 
-    One that lists `accumulate` cuts its batches into so many micro-batches, and raises DeviceMemoryError when one of
-    them does not fit: then it is called again with smaller ones.
+    One that lists `accumulate` cuts its batches into so many micro-batches, and raises DeviceMemoryError, or lets
+    torch's own error out, when one of them does not fit: then it is called again with smaller ones.
     """
     metrics: ClassVar[Mapping[str, Direction]]
     """What is measured on the validation split, and which way is better."""

@@ -91,6 +91,9 @@ def _program(
     configure(debug=debug)
 
 
+_INTERRUPTED = "interrupted before any trial was started"
+
+
 def run(arguments: Sequence[str]) -> int:
     """Run the program with these arguments and return its exit code."""
     if not arguments:
@@ -104,9 +107,11 @@ def run(arguments: Sequence[str]) -> int:
     except typer.TyperException as error:
         return _say(error.format_message(), error.exit_code, debug)
     except typer.Exit as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            return _say(_INTERRUPTED, 130, debug)
         return error.exit_code
     except (typer.Abort, KeyboardInterrupt):
-        return _say("interrupted before any trial was started", 130, debug)
+        return _say(_INTERRUPTED, 130, debug)
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output has left, as `automl ... | head` does
         return 1

@@ -49,7 +49,8 @@ def _option(name: str) -> inspect.Parameter:
         annotation: Any = Annotated[bool | None, typer.Option(flag, help=text)]
     else:
         if isinstance(field.default, str | int | float) and field.default != "":
-            text += f" Default: {field.default}."
+            default = f"{field.default:g}" if isinstance(field.default, float) else field.default
+            text += f" Default: {default}."
         annotation = Annotated[str | None, typer.Option(flag, help=text, metavar=_METAVARS.get(name, "TEXT"))]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 

@@ -52,7 +52,12 @@ class Executor(ABC):
 
     The life of a job: `submit`; any number of `Reported` events, each answered by `decide`; one `Finished` or
     `Failed`. A cancelled job gives no further event.
+
+    Attributes:
+        wants_more: whether more tasks may be submitted soon; while not, no free place is kept or asked for.
     """
+
+    wants_more: bool = True
 
     @property
     @abstractmethod
@@ -77,6 +82,9 @@ class Executor(ABC):
 
         Waits up to `timeout_s` for the first event, and no longer when `slots` changes or `wake` is called. To be
         called regularly, also while nothing runs: this is when an executor looks after its processes.
+
+        Raises:
+            WorkersLostError: there will be no event any more, as what runs the tasks is gone.
         """
 
     @abstractmethod

@@ -4,7 +4,8 @@ from contextlib import suppress
 
 import pytest
 
-from automl.interrupt import interruptible
+from automl.errors import SearchCutOffError
+from automl.interrupt import Interrupt, interruptible
 
 
 def test_ctrl_c_that_is_swallowed_is_not_lost() -> None:
@@ -31,3 +32,23 @@ def test_handler_of_a_program_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     finally:
         signal.signal(signal.SIGINT, previous)
     assert seen == [signal.SIGINT]
+
+
+def test_second_signal_ends_what_is_being_started() -> None:
+    with Interrupt() as interrupt:
+        signal.raise_signal(signal.SIGTERM)
+        with pytest.raises(SearchCutOffError, match="interrupted by SIGTERM") as caught:
+            signal.raise_signal(signal.SIGTERM)
+        assert caught.value.exit_code == 143
+        interrupt.take_over()
+        signal.raise_signal(signal.SIGTERM)
+        assert interrupt.count == 3
+
+
+def test_check_ends_a_wait_only_after_a_signal() -> None:
+    with Interrupt() as interrupt:
+        interrupt.check()
+        signal.raise_signal(signal.SIGINT)
+        with pytest.raises(SearchCutOffError) as caught:
+            interrupt.check()
+        assert caught.value.exit_code == 130

@@ -11,8 +11,8 @@ from studies.trial import Trial
 from tests.helpers.trials import make_trial
 
 LOST = Failure(cause="lost", error="ProcessLost", message="its machine is gone")
-KILLED = Failure(cause="oom", error="ProcessKilled", message="the machine's memory was full")
-FULL_DEVICE = replace(KILLED, traceback="Traceback (most recent call last): ...")
+KILLED = Failure(cause="oom", error="ProcessKilled", message="the machine's memory was full", is_memory_kill=True)
+FULL_DEVICE = replace(KILLED, is_memory_kill=False)
 RAISED = Failure(cause="user_error", error="ValueError", message="no", traceback="Traceback ...")
 
 

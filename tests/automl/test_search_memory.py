@@ -131,7 +131,8 @@ class Killer:
     def __call__(self, task: TrainTask, *others: Any) -> Outcome | Failure:
         if task.configuration["x"] == self._x and self.kills < self._times:
             self.kills += 1
-            return Failure(cause="oom", error="ProcessKilled", message="the machine's memory was full", rank=0)
+            full = "the machine's memory was full"
+            return Failure(cause="oom", error="ProcessKilled", message=full, rank=0, is_memory_kill=True)
         return self._run(task, *others)
 
 

@@ -96,7 +96,7 @@ class ChangingSlots(InlineExecutor):
 def test_slots_that_come_and_go_are_used_and_shown(toy_search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
     executors: list[ChangingSlots] = []
 
-    def make(spec: Any, data: Any) -> InlineExecutor:
+    def make(spec: Any, data: Any, check: object) -> InlineExecutor:
         executors.append(ChangingSlots(spec.trainer, data))
         return executors[0]
 
@@ -142,7 +142,7 @@ class LosesWhileStoring(InlineExecutor):
 def test_end_of_a_trial_follows_its_last_report_into_the_database(
     toy_search: Search, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "make_executor", lambda spec, data: LosesWhileStoring(spec.trainer, data))
+    monkeypatch.setattr(session, "make_executor", lambda spec, data, check: LosesWhileStoring(spec.trainer, data))
     recorder = Recorder()
     outcome = toy_search(trials=1, observer=recorder)
     (trial,) = outcome.study.trials()

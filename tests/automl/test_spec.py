@@ -143,3 +143,17 @@ def test_stored_form_has_no_places_and_no_secrets() -> None:
     )
     assert "hunter2" not in str(stored_form(spec))
     assert "/nfs" not in str(stored_form(spec))
+
+
+@pytest.mark.parametrize(
+    "field, value",
+    [
+        ("spread", True),
+        ("memory_per_trial", "1GiB"),
+        ("cpus_per_trial", 2),
+        ("wait_for_nodes", 5),
+        ("ray_address", "a:1"),
+    ],
+)
+def test_spec_inline_executor_refuses_what_only_ray_can_do(field: str, value: object) -> None:
+    assert "--executor ray" in problems_of(**{"space": "nas_small", "executor": "inline", field: value})

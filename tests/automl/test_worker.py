@@ -1,6 +1,10 @@
 """What goes wrong in a task, told in words that help: datasets that move to the GPU, ranks with different tasks."""
 
-from collections.abc import Mapping
+import errno
+import os
+import signal
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -8,14 +12,17 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset, random_split
 
+from automl import worker
+from automl.retries import is_tried_again
 from automl.worker import Failure, describe_failure, run_task
 from tests.contracts.executor_contract import toy_task
 from tests.helpers.toy import ToyTrainer
+from tests.helpers.trials import make_trial
 from tests.trainers.rank_pool import RankPool
 from trainers.config import TrainTask
 from trainers.distributed import Ranks, forget_frames
-from trainers.errors import UserCodeError
-from trainers.reporting import Decision, Report
+from trainers.errors import PeerFailedError, UserCodeError
+from trainers.reporting import Decision, Report, Reporter, TrialResult
 
 
 class MovesToTheGpu(Dataset[torch.Tensor]):
@@ -109,3 +116,96 @@ def test_ranks_with_another_task_are_named_before_anything_is_trained(tmp_path: 
         assert outcome.message.startswith("ranks 2 and 3 got another task than rank 0; digests: rank 0: ")
         assert reports == 0
     assert [outcome.outcome for outcome, _ in alike] == ["completed"] * 4  # the group is as good as before
+
+
+# Out of memory, and workers of a DataLoader that are gone
+
+
+class EndsItsWorker(MovesToTheGpu):
+    """As the kernel does for want of memory."""
+
+    def __getitem__(self, item: int) -> torch.Tensor:
+        if item == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return torch.tensor([item])
+
+
+class OwnLoader(ToyTrainer):
+    def fit(self, task: TrainTask, data: Any, ranks: Ranks, reporter: Reporter) -> TrialResult:
+        for _ in DataLoader(EndsItsWorker(), num_workers=1):
+            pass
+        raise AssertionError("the worker is alive")
+
+
+def failure_of_own_loader(tmp_path: Path) -> Failure:
+    def reporter(report: Report) -> Decision:
+        raise AssertionError("nothing is reported")
+
+    outcome = run_task(toy_task(tmp_path), OwnLoader(), "digits", Ranks.alone(), reporter)
+    assert isinstance(outcome, Failure)
+    return outcome
+
+
+def failure_in_a_thread(tmp_path: Path) -> Failure:
+    """As in a rank, which trains in a thread of its own: there torch cannot tell the signal."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(failure_of_own_loader, tmp_path).result(60.0)
+
+
+def let_the_kernel_count(monkeypatch: pytest.MonkeyPatch, *kills: int) -> None:
+    counts = iter(kills)
+    monkeypatch.setattr(worker, "memory_kills", lambda: next(counts))
+
+
+@pytest.mark.parametrize(
+    "run", [failure_of_own_loader, pytest.param(failure_in_a_thread, marks=pytest.mark.slow)], ids=["main", "thread"]
+)
+def test_loader_worker_that_the_kernel_ended_for_want_of_memory_is_a_memory_kill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Callable[[Path], Failure]
+) -> None:
+    let_the_kernel_count(monkeypatch, 7, 8)
+    failure = run(tmp_path)
+    assert (failure.cause, failure.is_memory_kill, failure.error) == ("oom", True, "RuntimeError")
+    assert "--memory-per-trial" in failure.message
+    assert is_tried_again(make_trial(0), failure, max_retries=0)
+
+
+def test_loader_worker_that_was_killed_otherwise_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    let_the_kernel_count(monkeypatch, 7, 7)
+    failure = failure_of_own_loader(tmp_path)
+    assert (failure.cause, failure.is_memory_kill) == ("lost", False)
+    assert "ended it from outside" in failure.message
+
+
+def caught(raising: Exception) -> Exception:
+    try:
+        raise raising
+    except Exception as error:
+        return error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB"),
+        RuntimeError("CUDA error: out of memory"),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"),
+        MemoryError(),
+    ],
+    ids=["device", "words of the device", "machine", "python"],
+)
+def test_memory_that_an_own_trainer_cannot_get_is_out_of_memory_and_no_kill(error: Exception) -> None:
+    failure = describe_failure(caught(error), rank=0)
+    assert (failure.cause, failure.is_memory_kill, failure.is_follow_up) == ("oom", False, False)
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [
+        (ValueError("the batch is out of memory"), "user_error"),
+        (OSError(errno.ENOSPC, "not enough memory on the disk"), "disk_full"),
+        (PeerFailedError("rank 1 is out of memory"), "rank_error"),
+    ],
+)
+def test_error_that_only_speaks_of_memory_keeps_its_cause(error: Exception, cause: str) -> None:
+    assert describe_failure(caught(error), rank=0).cause == cause

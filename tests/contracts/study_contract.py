@@ -4,6 +4,7 @@ import math
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -489,6 +490,42 @@ class StudyContract:
                 study.note(lease, {"accumulate": 8})
             watcher.tell(taken, TrialState.COMPLETE, value=0.5, attributes={"best_epoch": 2})
         assert study.trials()[0].attributes == {"accumulate": 4, "best_epoch": 2}
+
+    def test_report_after_a_fact_was_noted_is_in_the_view(self, study: Study) -> None:
+        lease = begin(study)
+        study.report(lease, 1, 0.5)
+        study.note(lease, {"accumulate": 2})
+        study.look()
+        for epoch in (2, 3):
+            (trial,) = study.report(lease, epoch, 0.5 * epoch).trials
+            assert dict(trial.reports) == {one: 0.5 * one for one in range(1, epoch + 1)}
+            assert trial.attributes == {"accumulate": 2}
+        assert dict(study.trials()[0].reports) == {1: 0.5, 2: 1.0, 3: 1.5}
+
+    def test_report_is_in_its_view_however_late_older_looks_come(self, study: Study) -> None:
+        study.pause(begin(study))
+        lease = study.claim(study.trials()[0].id, owner=process_identity())  # from now on reports are read back
+        ended = threading.Event()
+
+        def look() -> None:
+            while not ended.is_set():
+                study.look()
+
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(1e-6)
+        try:
+            with ThreadPoolExecutor(3) as threads:
+                lookers = [threads.submit(look) for _ in range(3)]
+                try:
+                    for epoch in range(1, 41):
+                        (trial,) = study.report(lease, epoch, float(epoch)).trials
+                        assert trial.last_epoch == epoch
+                finally:
+                    ended.set()
+                for looker in lookers:
+                    looker.result()
+        finally:
+            sys.setswitchinterval(interval)
 
     def test_threads_that_report_at_once_see_their_own_reports(self, url: str, study: Study) -> None:
         leases = [begin(study) for _ in range(6)]

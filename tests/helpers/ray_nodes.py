@@ -11,6 +11,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import psutil
+
+from automl.executors.ray.lifeline import is_at_work
 from tests.helpers.commands import environment_of, until
 from tests.helpers.postgres import free_port
 
@@ -58,6 +61,10 @@ class RayNode:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
         shutil.rmtree(self.folder)
+
+    def processes(self) -> list[psutil.Process]:
+        """All its processes that are alive."""
+        return [*filter(is_at_work, psutil.Process(self._process.pid).children(recursive=True))]
 
     def _has_started(self) -> bool:
         log = self._log.read_text()

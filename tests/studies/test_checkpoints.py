@@ -250,6 +250,19 @@ def test_trim_keeps_the_last_two_and_best_while_the_trial_runs(study: Study, roo
     assert [record.epoch for record in study.checkpoints(lease)] == [5, 4, 2]
 
 
+def test_trim_that_comes_late_spares_what_is_newer_than_what_it_knows(study: Study, root: Path) -> None:
+    lease = begin(study)
+    values = {1: 0.1, 2: 0.3, 3: 0.9, 4: 0.4, 5: 0.5}
+    files = {epoch: report(study, root, lease, epoch, values[epoch]) for epoch in (1, 2)}
+    known = study.trials()[0]
+    files |= {epoch: report(study, root, lease, epoch, values[epoch]) for epoch in (3, 4, 5)}
+    ledger = CheckpointLedger(study, root)
+    ledger.trim(known)
+    assert all(file.exists() for file in files.values())
+    ledger.trim(study.trials()[0])
+    assert {epoch for epoch, file in files.items() if file.exists()} == {3, 4, 5}
+
+
 def test_trim_leaves_the_weights_of_the_winner_alone(study: Study, root: Path) -> None:
     ledger = CheckpointLedger(study, root)
     for number, value in enumerate((0.5, 0.25, 0.75)):

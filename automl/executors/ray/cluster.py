@@ -1,6 +1,8 @@
 """The Ray cluster a search runs on: joined where it exists, otherwise private and ended with the search."""
 
+import atexit
 import logging
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +13,9 @@ import ray
 import automl
 from automl.env import ray_temp_folder
 from automl.executors.ray.errors import ClusterError
-from automl.executors.ray.joining import address_to_join
-from automl.executors.ray.servers import Servers, undisturbed
+from automl.executors.ray.joining import address_to_join, lifeline_of_joined
+from automl.executors.ray.servers import Servers
+from automl.executors.ray.undisturbed import undisturbed
 
 __all__ = ["Cluster", "ClusterError", "Node"]
 
@@ -52,16 +55,19 @@ class Cluster:
         self._servers: Servers | None = None
         self._has_joined = False
         if ray.is_initialized():
+            self._lifeline = lifeline_of_joined()
             return
         if address is not None:
             address = address_to_join(address)
         try:
             if address is None:
                 self._servers = Servers(**_QUIET)
+                self._lifeline = self._servers.lifeline
             else:
                 with undisturbed():
                     ray.init(address=address, **_QUIET)
                 self._has_joined = True
+                self._lifeline = lifeline_of_joined()
         except (OSError, RuntimeError, ValueError) as error:
             raise ClusterError(_in_words(error, address)) from error
 
@@ -79,17 +85,43 @@ class Cluster:
             if node["Alive"]
         ]
 
+    def is_alive(self) -> bool:
+        """Whether the head and this machine's part are there, without which each of Ray's calls may wait for a minute.
+
+        Takes at most about a second. Ray aborts the program itself when it has missed the head for a minute, so that
+        one has to `close` before.
+        """
+        return self._lifeline.is_whole()
+
     def close(self) -> None:
-        """Leave the cluster: a private one ends with all its processes, a joined one goes on."""
+        """Leave the cluster: a private one ends with all its processes, a joined one goes on.
+
+        It may be dead; that is found out here, and takes no more than three seconds.
+        """
         if self._servers is not None:
             self._servers.end()
             self._servers = None
         elif self._has_joined:
-            ray.shutdown()
+            if self.is_alive():
+                ray.shutdown()
+            else:
+                _leave_dead_cluster()
             self._has_joined = False
 
 
+LEAVE_S = 2.0
+"""How long to wait for Ray to take leave of a cluster whose head does not answer."""
+
 _QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+
+
+def _leave_dead_cluster() -> None:
+    """Take leave as far as that is possible soon: Ray may ask a head that does not answer, and nothing can stop it."""
+    leaving = threading.Thread(target=ray.shutdown, name="leaves a dead cluster", daemon=True)
+    leaving.start()
+    leaving.join(LEAVE_S)
+    if leaving.is_alive():
+        atexit.unregister(ray.shutdown)  # the program shall not wait for it at its end
 
 
 def _in_words(error: Exception, address: str | None) -> str:

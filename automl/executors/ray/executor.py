@@ -4,16 +4,20 @@ import itertools
 import logging
 import queue
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import ray
 
+from automl.errors import WorkersLostError
 from automl.executors.base import Event, Executor, Failed, Job, Reported
 from automl.executors.ray.cluster import Cluster, ClusterError
-from automl.executors.ray.group import Crew, GroupUnusableError, Message, WorkerGroup
+from automl.executors.ray.crew import Crew, GroupUnusableError, Message
+from automl.executors.ray.group import WorkerGroup
 from automl.executors.ray.machines import Machines
 from automl.executors.ray.placement import Request
+from automl.executors.ray.reservation import Reservation
 from automl.executors.ray.versions import own_versions
 from automl.executors.ray.watch import Limits
 from automl.worker import Task
@@ -26,6 +30,8 @@ COLLECTIVE_TIMEOUT_S = 300.0
 """How long ranks wait for each other in one operation before the trial is given up."""
 TEND_S = 0.5
 """How often groups are looked after while no message comes."""
+ALIVE_S = 0.5
+"""How often the cluster itself is looked after: without it most of Ray's calls would wait for a minute."""
 EAGER_S, EAGER_FOR_S = 0.02, 2.0
 """How often a new group is looked after, and for how long, as it mostly has its place at once."""
 REST_S, SHORT_REST_S = 300.0, 1.0
@@ -41,7 +47,8 @@ _log = logging.getLogger(__name__)
 class RayExecutor(Executor):
     """As many worker groups as fit; each outlives its trial and takes the next one without a start-up.
 
-    Groups are asked for as they are needed: there is at most one without work for each that works, or one in all.
+    Groups are asked for as they are needed: while more tasks may come, there is at most one without work for each that
+    works, or one in all; and none otherwise, but for those that are warm.
     """
 
     def __init__(
@@ -55,6 +62,7 @@ class RayExecutor(Executor):
         wait_for_nodes_s: float = 0.0,
         precision: Precision = "auto",
         limits: Limits | None = None,
+        check: Callable[[], None] = lambda: None,
         collective_timeout_s: float = COLLECTIVE_TIMEOUT_S,
     ) -> None:
         """Join or start the cluster and share the data with it.
@@ -68,6 +76,7 @@ class RayExecutor(Executor):
             wait_for_nodes_s: how long to wait for machines that can hold a trial.
             precision: what the search trains with; workers whose device cannot are not used.
             limits: how long a trial may take; None: for ever.
+            check: is called while machines are waited for; ends that by an exception.
             collective_timeout_s: how long ranks wait for each other.
 
         Raises:
@@ -78,10 +87,13 @@ class RayExecutor(Executor):
         self._messages: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
         self._ids = itertools.count()
         self._starts: dict[int, int] = {}
+        self._unusable: ClusterError | None = None
+        self._has_worked = False
+        self._looked_at = self._alive_at = 0.0
         self._gives_way_until = 0.0
         self._cluster = Cluster(address)
         try:
-            self._machines = Machines(self._cluster, request or Request(), concurrency, wait_for_nodes_s)
+            self._machines = Machines(self._cluster, request or Request(), concurrency, wait_for_nodes_s, check)
             self._crew = Crew(
                 demand=self._machines.demand,
                 trainer=trainer,
@@ -114,7 +126,14 @@ class RayExecutor(Executor):
         return job
 
     def events(self, timeout_s: float) -> Sequence[Event]:
-        """Wait for the first message of any rank, then take all that are there."""
+        """Wait for the first message of any rank, then take all that are there.
+
+        Raises:
+            ClusterError: no machine is left whose workers can be used.
+            WorkersLostError: the cluster is gone.
+        """
+        if self._unusable is not None:
+            raise self._unusable
         deadline = time.monotonic() + timeout_s
         slots = self.slots
         while True:
@@ -123,10 +142,16 @@ class RayExecutor(Executor):
             events = [event for message in messages if (event := self._receive(message)) is not None]
             events += self._tend()
             for event in events:
+                self._has_worked = True
                 if not isinstance(event, Reported):
                     self._starts.pop(event.job.id, None)
-            if events or None in messages or self.slots != slots or time.monotonic() >= deadline:
+            is_awaited = events or None in messages or self.slots != slots
+            if is_awaited or self._has_no_workers or time.monotonic() >= deadline:
                 return events
+
+    @property
+    def _has_no_workers(self) -> bool:
+        return self._unusable is not None
 
     def wake(self) -> None:
         """End the waiting of `events`; from any thread."""
@@ -142,7 +167,7 @@ class RayExecutor(Executor):
         """End the processes of the job's group; a later job gets a new one."""
         self._starts.pop(job.id, None)
         group = self._group_of(job)
-        if group is not None:
+        if group is not None and self._cluster.is_alive():
             group.close()
             self._groups.remove(group)
 
@@ -151,10 +176,13 @@ class RayExecutor(Executor):
         if self._is_closed:
             return
         self._is_closed = True
-        for group in self._groups:
-            group.close()
-        self._groups.clear()
-        self._cluster.close()
+        try:
+            if self._cluster.is_alive():
+                for group in self._groups:
+                    group.close()
+        finally:
+            self._groups.clear()
+            self._cluster.close()
 
     # -- messages ----------------------------------------------------------------------------------------------
 
@@ -177,21 +205,21 @@ class RayExecutor(Executor):
             return self._start_elsewhere(error)
 
     def _start_elsewhere(self, error: GroupUnusableError) -> Event | None:
-        """Give a job that has not begun to another group, away from machines that cannot run any.
-
-        Raises:
-            ClusterError: no machine is left.
-        """
+        """Give a job that has not begun to another group, away from machines that cannot run any."""
         self._machines.shun(error.nodes)
         for group in self._groups:
-            if group.job is None and (not group.is_placed or group.nodes & error.machines):
+            if group.job is None and (not group.is_placed or group.reservation.nodes & error.machines):
                 group.close()  # it may meet the same
         self._forget_closed_groups()
-        if self._machines.fitting == 0:
-            raise ClusterError(f"the workers cannot be used: {error.failure}") from error
-        _log.warning("a worker group cannot be used and is made anew: %s", error.failure)
+        if self._machines.are_all_shunned:
+            self._unusable = ClusterError(f"the workers cannot be used: {error.failure}")
+            return None
         if self._starts.get(error.job.id, 0) >= MAX_STARTS:
-            return Failed(job=error.job, failure=error.failure)
+            if not self._has_worked:
+                self._unusable = ClusterError(f"the workers cannot be started: {error.failure}")
+                return None
+            return Failed(job=error.job, failure=replace(error.failure, cause="lost"))
+        _log.warning("a worker group cannot be used and is made anew: %s", error.failure)
         self._start(error.job)
         return None
 
@@ -205,21 +233,28 @@ class RayExecutor(Executor):
         self._ask_for_groups()
 
     def _new_group(self) -> WorkerGroup:
-        group = WorkerGroup(self._crew, self._machines.hosts, self._machines.shunned)
+        place = Reservation(self._crew.demand, self._machines.hosts, self._machines.shunned)
+        group = WorkerGroup(self._crew, place)
         self._groups.append(group)
         return group
 
     def _ask_for_groups(self) -> None:
         """Have a place ready for the next trial, as far as the machines hold one."""
-        busy = sum(group.job is not None for group in self._groups)
-        gives_way = time.monotonic() < self._gives_way_until
-        while len(self._groups) < (busy if gives_way else max(1, min(self._machines.wanted, 2 * busy))):
+        now, busy = time.monotonic(), sum(group.job is not None for group in self._groups)
+        is_modest = not self.wants_more or now < self._gives_way_until
+        while len(self._groups) < (busy if is_modest else max(1, min(self._machines.wanted, 2 * busy))):
             self._new_group()
-        for group in self._groups:
-            group.look()
+        if now - self._looked_at >= self._patience_s(now):
+            self._looked_at = now
+            for group in self._groups:
+                group.look()
 
     def _tend(self) -> Sequence[Event]:
         now = time.monotonic()
+        if now - self._alive_at >= ALIVE_S:
+            self._alive_at = now
+            if not self._cluster.is_alive():
+                raise WorkersLostError("the Ray cluster is gone: its head, or the server of this machine, has ended")
         if self._machines.look(now):
             self._close_idle_groups(now)
         events = [event for group in self._groups if (event := self._look_after(group, now)) is not None]
@@ -239,14 +274,19 @@ class RayExecutor(Executor):
         unplaced = [group for group in self._groups if not group.is_placed]
         waiting = [group for group in unplaced if group.job is not None or len(unplaced) == len(self._groups)]
         if waiting:
-            self._machines.warn_of_waiting(now - min(group.requested_at for group in waiting), now)
+            self._machines.warn_of_waiting(now - min(group.reservation.requested_at for group in waiting), now)
 
     def _close_idle_groups(self, now: float) -> None:
         """End idle groups that nobody needs: of machines that are gone, rested for long, or in the way of others."""
+        if not self.wants_more:
+            for group in self._groups:
+                if group.job is None and not group.is_warm:
+                    group.close()
+            self._forget_closed_groups()
         idle = [group for group in self._groups if group.job is None and group.is_placed]
-        is_wanted = bool(idle) and self._machines.others_wait({group.id for group in self._groups})
+        is_wanted = bool(idle) and self._machines.others_wait({group.reservation.id for group in self._groups})
         for group in idle:
-            is_gone = not self._machines.alive.issuperset(group.nodes)
+            is_gone = not self._machines.alive.issuperset(group.reservation.nodes)
             rested_s = now - group.rested_at
             is_in_the_way = is_wanted and rested_s > SHORT_REST_S
             if is_in_the_way:
@@ -258,7 +298,7 @@ class RayExecutor(Executor):
         self._groups = [group for group in self._groups if group.is_usable]
 
     def _patience_s(self, now: float) -> float:
-        waiting = [now - group.requested_at for group in self._groups if not group.is_placed]
+        waiting = [now - group.reservation.requested_at for group in self._groups if not group.is_placed]
         return EAGER_S if waiting and min(waiting) < EAGER_FOR_S else TEND_S
 
     def _group_of(self, job: Job) -> WorkerGroup | None:

@@ -2,31 +2,27 @@
 
 import math
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection
 from concurrent.futures import Future
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from dataclasses import replace
+from typing import Any
 
 import ray
 from ray.exceptions import ActorUnavailableError, RayError, RaySystemError, RayTaskError
-from ray.util.placement_group import placement_group, placement_group_table, remove_placement_group
-from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from automl.executors.base import Event, Failed, Finished, Job, Reported
+from automl.executors.ray.crew import Crew, GroupUnusableError, Message, MessageKind
 from automl.executors.ray.losses import ask_for_memory_kills, died_at_birth, ended_by_kernel, loss
-from automl.executors.ray.placement import Demand
 from automl.executors.ray.rank import Began, Place, Rank, Unusable
-from automl.executors.ray.watch import Limits, Watch
-from automl.worker import Failure, Outcome, Task, describe_failure
-from trainers.config import Precision
+from automl.executors.ray.reservation import Reservation
+from automl.executors.ray.run import Run
+from automl.executors.ray.watch import Watch
+from automl.worker import Failure, Task, describe_failure
+from trainers.config import EvaluateTask
 from trainers.reporting import Decision, Report
 
-__all__ = ["Crew", "GroupUnusableError", "Message", "WorkerGroup"]
+__all__ = ["WorkerGroup"]
 
-PEER_GRACE_S = 2.0
-"""How long the ranks of a failed trial are given to tell their own side before the group is ended."""
-KILLS_GRACE_S = 8.0
-"""How long a machine may take to tell whether its kernel ended a process: a new process has to start there."""
 PULSE_S = 2.0
 """How often ranks are asked what they do; shorter limits are looked after more often."""
 DRIVER_STOOD_S = 5.0
@@ -37,86 +33,6 @@ KEEPS_A_SINGLE_RANK = KEEPS_THE_GROUP | {"user_error"}
 """Causes after which a process without peers is as good as new; after `oom` only a new one has clean memory."""
 
 _RankActor = ray.remote(concurrency_groups={"exchange": 1, "control": 1})(Rank)  # type: ignore[call-overload]  # an option of actors
-_Kind: TypeAlias = Literal["answer", "pulse", "kills", "end"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
-    """An answer of a worker process, as it comes in: to be received by its group in the driver's thread."""
-
-    group: "WorkerGroup"
-    job: Job | None
-    kind: _Kind
-    rank: int
-    answer: "Future[Any]"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Crew:
-    """What all groups of one executor are made for.
-
-    Attributes:
-        demand: what a trial occupies.
-        trainer: reference of the trainer.
-        data: Ray's reference of the loaded data.
-        precision: what the search trains with.
-        collective_s: how long ranks wait for each other in one operation.
-        limits: how long a trial may take.
-        versions: what the driver runs with.
-        post: takes messages, from any thread.
-    """
-
-    demand: Demand
-    trainer: str
-    data: Any
-    precision: Precision
-    collective_s: float
-    limits: Limits
-    versions: Mapping[str, str]
-    post: Callable[[Message], None]
-
-
-class GroupUnusableError(Exception):
-    """The processes of a group cannot run any task of this search; no fault of the job.
-
-    Attributes:
-        job: what it was given, and has not begun.
-        failure: why.
-        nodes: identities of the machines where every new process would meet the same.
-        machines: identities of all machines of the group, one of which may be gone.
-    """
-
-    def __init__(self, job: Job, failure: Failure, nodes: Collection[str], machines: Collection[str]) -> None:
-        super().__init__(str(failure))
-        self.job = job
-        self.failure = failure
-        self.nodes = frozenset(nodes)
-        self.machines = frozenset(machines)
-
-
-@dataclass(slots=True)
-class _Run:
-    """What is known of the job that is under way."""
-
-    job: Job
-    watch: Watch
-    waiting: set[int]
-    outcomes: dict[int, Outcome | Failure] = field(default_factory=dict)
-    asked: set[int] = field(default_factory=set)
-    pulsing: set[int] = field(default_factory=set)
-    has_begun: bool = False
-    has_told: bool = False
-    failed_at: float | None = None
-
-    @property
-    def is_grace_over(self) -> bool:
-        """Whether the other ranks, and the machines that were asked, have had time enough since the first failure."""
-        grace_s = KILLS_GRACE_S if self.asked else PEER_GRACE_S
-        return self.failed_at is not None and time.monotonic() > self.failed_at + grace_s
-
-    @property
-    def failures(self) -> list[Failure]:
-        return [outcome for outcome in self.outcomes.values() if isinstance(outcome, Failure)]
 
 
 class WorkerGroup:
@@ -125,35 +41,31 @@ class WorkerGroup:
     It first holds a reservation alone; its processes are made for the first job.
     """
 
-    def __init__(self, crew: Crew, hosts: Mapping[str, str], shunned: Collection[str] = ()) -> None:
-        """Ask for the reservation; nothing waits for it.
+    def __init__(self, crew: Crew, reservation: Reservation) -> None:
+        """Keep the reservation.
 
         Args:
-            crew: what it is made for.
-            hosts: identity of a machine -> its name, kept up to date by the caller.
-            shunned: identities of machines that cannot be used.
+            crew: what the group is made for.
+            reservation: where its ranks will be.
         """
-        demand = crew.demand
-        self._crew, self._hosts = crew, hosts
-        selector = {"ray.io/node-id": f"!in({','.join(sorted(shunned))})"}
-        self._placement = placement_group(
-            [demand.bundle()] * demand.ranks,
-            strategy="PACK" if demand.spread else "STRICT_PACK",
-            bundle_label_selector=[selector] * demand.ranks if shunned else None,
-        )
+        self._crew = crew
+        self._reservation = reservation
         self._ranks: list[Any] = []
-        self._nodes: Mapping[int, str] = {}
         self._memory_kills: dict[int, int] = {}
-        self._run: _Run | None = None
+        self._run: Run | None = None
         self._pulsed_at = -math.inf
-        self.requested_at = self.rested_at = self._tended_at = time.monotonic()
-        self.is_placed = False
+        self.rested_at = self._tended_at = time.monotonic()
         self.is_usable = True
 
     @property
-    def id(self) -> str:
-        """Ray's name of the reservation."""
-        return str(self._placement.id.hex())
+    def reservation(self) -> Reservation:
+        """Where its ranks are, or will be."""
+        return self._reservation
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether its ranks have their places."""
+        return self._reservation.is_placed
 
     @property
     def job(self) -> Job | None:
@@ -165,32 +77,26 @@ class WorkerGroup:
         """Whether it holds processes, not a reservation alone."""
         return bool(self._ranks)
 
-    @property
-    def nodes(self) -> frozenset[str]:
-        """Identities of the machines that its ranks have their places on; empty before it is placed."""
-        return frozenset(self._nodes.values())
-
-    def look(self) -> bool:
-        """Ask Ray whether the group has its place by now."""
-        if not self.is_placed:
-            entry = placement_group_table(self._placement)
-            self.is_placed = entry["state"] == "CREATED"
-            self._nodes = dict(entry["bundles_to_node_id"]) if self.is_placed else {}
-            if self._run is not None:
-                self._run.watch.place(time.monotonic())
-        return self.is_placed
+    def look(self) -> None:
+        """See whether the ranks have got their places."""
+        if not self.is_placed and self._reservation.look() and self._run is not None:
+            self._run.watch.place(time.monotonic())
 
     def run(self, job: Job) -> None:
         """Start the job on all ranks, as soon as they have their place."""
         ranks, now = self._crew.demand.ranks, time.monotonic()
-        self._run = _Run(
+        limits = self._crew.limits
+        if isinstance(job.task, EvaluateTask):
+            limits = replace(limits, trial_s=None)  # it is no training
+        self._run = Run(
             job=job,
-            watch=Watch(limits=self._crew.limits, ranks=ranks, made_at=now),
+            watch=Watch(limits=limits, ranks=ranks, made_at=now),
             waiting=set(range(ranks)),
         )
         if self._ranks:
-            self._begin(self._run)
+            self._run.begin()
         else:
+            self._reservation.look_again()
             self._ranks = self._make_ranks()
         if now - self._pulsed_at > 2 * PULSE_S:
             self._memory_kills.clear()  # what the kernel has done while the group rested is no fault of this job
@@ -210,8 +116,8 @@ class WorkerGroup:
         Raises:
             GroupUnusableError: the processes can run nothing; the group is closed.
         """
-        if message.kind == "end" and self._run is None:
-            self.close()  # a process has ended while it rested
+        if message.kind == "end":
+            return self._receive_end(message.rank, message.answer)
         if self._run is None or message.job != self._run.job:
             return None  # of a job that has ended
         match message.kind:
@@ -222,8 +128,6 @@ class WorkerGroup:
                 return None
             case "kills":
                 return self._receive_kills(self._run, message.rank, message.answer)
-            case "end":
-                return None  # what was told to the process last is answered by the same error
 
     def tend(self, now: float) -> Event | None:
         """Look after the job: its limits, peers that do not answer, and the next question how it fares.
@@ -246,7 +150,7 @@ class WorkerGroup:
                 message=verdict.reason,
                 traceback=verdict.stack,
                 rank=verdict.rank,
-                host=self._host(verdict.rank),
+                host=self._reservation.host_of(verdict.rank),
             )
             return self._fail(run)
         self._ask_for_pulses(now)
@@ -258,7 +162,7 @@ class WorkerGroup:
         self._run = None
         for rank in self._ranks:
             ray.kill(rank)
-        remove_placement_group(self._placement)
+        self._reservation.give_back()
 
     # -- processes ---------------------------------------------------------------------------------------------
 
@@ -266,12 +170,9 @@ class WorkerGroup:
         """Ask for the processes and their set-up; they start while the driver goes on."""
         crew, demand = self._crew, self._crew.demand
         ranks = [
-            _RankActor.options(
-                num_cpus=demand.cpus,
-                num_gpus=demand.gpus,
-                memory=demand.memory or None,
-                scheduling_strategy=PlacementGroupSchedulingStrategy(self._placement, index),
-            ).remote(Place(rank=index, ranks=demand.ranks, has_gpu=demand.gpus > 0, timeout_s=crew.collective_s))
+            _RankActor.options(**self._reservation.options(index)).remote(
+                Place(rank=index, ranks=demand.ranks, has_gpu=demand.gpus > 0, timeout_s=crew.collective_s)
+            )
             for index in range(demand.ranks)
         ]
         for rank in ranks:
@@ -285,7 +186,7 @@ class WorkerGroup:
     def _tell(self, rank: int, message: Task | Decision | None) -> None:
         self._listen(self._ranks[rank].exchange.remote(message), "answer", rank)
 
-    def _listen(self, reference: Any, kind: _Kind, rank: int) -> None:
+    def _listen(self, reference: Any, kind: MessageKind, rank: int) -> None:
         """Have the answer posted when it comes."""
         job, post = self.job, self._crew.post
 
@@ -312,14 +213,21 @@ class WorkerGroup:
     def _machine_of(self, rank: int) -> Collection[str]:
         """Identity of the machine of one rank, as far as it is known."""
         self.look()  # it may have got its place since the last look
-        return {self._nodes[rank]} if rank in self._nodes else ()
-
-    def _host(self, rank: int) -> str:
-        return self._hosts.get(self._nodes.get(rank, ""), "")
+        node = self._reservation.node_of(rank)
+        return () if node is None else {node}
 
     # -- messages ----------------------------------------------------------------------------------------------
 
-    def _receive_answer(self, run: _Run, rank: int, answer: "Future[Any]") -> Event | None:
+    def _receive_end(self, rank: int, answer: "Future[Any]") -> Event | None:
+        """A process has ended while it rested, or with a job, which may just wait for the driver's decision."""
+        if self._run is not None:
+            return self._receive_answer(self._run, rank, answer)
+        self.close()
+        return None
+
+    def _receive_answer(self, run: Run, rank: int, answer: "Future[Any]") -> Event | None:
+        if rank not in run.waiting:
+            return None  # its end is known already
         try:
             told = answer.result()
         except RayTaskError as error:
@@ -331,7 +239,7 @@ class WorkerGroup:
         except Exception as error:
             return self._fail_unread(run, rank, error)
         if isinstance(told, Began):
-            self._begin(run)
+            run.begin()
             self._tell(rank, None)
             return None
         if isinstance(told, Report):
@@ -344,35 +252,32 @@ class WorkerGroup:
         run.outcomes[rank] = told
         return self._end(run)
 
-    def _fail_unread(self, run: _Run, rank: int, error: Exception) -> Event:
+    def _fail_unread(self, run: Run, rank: int, error: Exception) -> Event:
         """A person's own report or result may raise anything when it is sent or read."""
         run.outcomes[rank] = describe_failure(error, rank)
         return self._fail(run)
 
-    def _begin(self, run: _Run) -> None:
-        run.has_begun = True
-        run.watch.begin(time.monotonic())
-
-    def _gone(self, run: _Run, error: RayError, rank: int) -> Failure:
+    def _gone(self, run: Run, error: RayError, rank: int) -> Failure:
         """A rank whose process is gone: ask its machine whether the kernel ended it for want of memory."""
         self.look()  # it may have been placed and lost since the last look
-        failure = loss(error, rank, self._host(rank))
+        failure = loss(error, rank, self._reservation.host_of(rank))
         if died_at_birth(error):
             raise self._unusable(run, failure, self._machine_of(rank))
         if isinstance(error, ActorUnavailableError) and not run.has_told:
             raise self._unusable(run, failure)  # its machine was gone before it was given the job
-        if failure.cause == "lost" and rank in self._memory_kills and rank in self._nodes:
+        node = self._reservation.node_of(rank)
+        if failure.cause == "lost" and rank in self._memory_kills and node is not None:
             run.asked.add(rank)
-            self._listen(ask_for_memory_kills(self._nodes[rank]), "kills", rank)
+            self._listen(ask_for_memory_kills(node), "kills", rank)
         return failure
 
-    def _receive_kills(self, run: _Run, rank: int, answer: "Future[Any]") -> Event | None:
+    def _receive_kills(self, run: Run, rank: int, answer: "Future[Any]") -> Event | None:
         run.asked.discard(rank)
         if answer.exception() is None and answer.result() > self._memory_kills[rank]:
-            run.outcomes[rank] = ended_by_kernel(rank, self._host(rank))
+            run.outcomes[rank] = ended_by_kernel(rank, self._reservation.host_of(rank))
         return self._end(run)
 
-    def _receive_pulse(self, run: _Run, rank: int, answer: "Future[Any]") -> None:
+    def _receive_pulse(self, run: Run, rank: int, answer: "Future[Any]") -> None:
         run.pulsing.discard(rank)
         if answer.exception() is None:  # else: the rank's own outcome tells why
             run.has_told = run.has_told or answer.result().place is not None
@@ -381,7 +286,7 @@ class WorkerGroup:
 
     # -- ending ------------------------------------------------------------------------------------------------
 
-    def _end(self, run: _Run) -> Event | None:
+    def _end(self, run: Run) -> Event | None:
         """The job's end, once every rank has answered, or one has failed alone."""
         if run.waiting or run.asked:
             if run.failures and run.failed_at is None:
@@ -393,8 +298,8 @@ class WorkerGroup:
         assert not isinstance(outcome, Failure)
         return self._free(Finished(job=run.job, outcome=outcome))
 
-    def _fail(self, run: _Run) -> Event:
-        failure = _first_cause(run.failures)
+    def _fail(self, run: Run) -> Event:
+        failure = run.first_cause
         if failure.cause == "lost" and not run.has_begun:
             raise self._unusable(run, failure)
         event = Failed(job=run.job, failure=failure)
@@ -405,16 +310,11 @@ class WorkerGroup:
         self.close()
         return event
 
-    def _unusable(self, run: _Run, failure: Failure, nodes: Collection[str] = ()) -> GroupUnusableError:
+    def _unusable(self, run: Run, failure: Failure, nodes: Collection[str] = ()) -> GroupUnusableError:
         self.close()
-        return GroupUnusableError(run.job, failure, nodes, self.nodes)
+        return GroupUnusableError(run.job, failure, nodes, self._reservation.nodes)
 
     def _free(self, event: Event) -> Event:
         self._run = None
         self.rested_at = time.monotonic()
         return event
-
-
-def _first_cause(failures: Sequence[Failure]) -> Failure:
-    """The failure that is no consequence of another rank's."""
-    return next((failure for failure in failures if not failure.is_follow_up), failures[0])

@@ -4,14 +4,16 @@ import platform
 import time
 from collections.abc import Sequence
 
+import psutil
 import ray
-from ray._private import services, utils
+from ray._private import services, utils, worker
 
 from automl.env import known_ray_address
 from automl.executors.ray.errors import ClusterError
+from automl.executors.ray.lifeline import Lifeline
 from automl.executors.ray.probe import Answer, ask, split_address
 
-__all__ = ["address_to_join", "why_not"]
+__all__ = ["address_to_join", "lifeline_of_joined", "why_not"]
 
 LOOK_S = 10.0
 """How long to look for the cluster that `auto` means."""
@@ -41,6 +43,20 @@ def address_to_join(given: str) -> str:
     if reason is not None:
         raise ClusterError(reason)
     return given
+
+
+def lifeline_of_joined() -> Lifeline:
+    """What the cluster depends on to which this process is connected, whoever has started it."""
+    node = worker._global_node
+    assert node is not None
+    socket = node.raylet_socket_name
+    servers = [process for process in psutil.process_iter(["name", "cmdline"]) if _serves(process, socket)]
+    return Lifeline(servers, split_address(node.gcs_address))
+
+
+def _serves(process: psutil.Process, socket: str) -> bool:
+    """Whether it is this machine's raylet; others name the socket as well."""
+    return process.info["name"] == "raylet" and any(socket in word for word in process.info["cmdline"] or ())
 
 
 def why_not(address: str, answer: Answer) -> str | None:

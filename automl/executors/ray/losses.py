@@ -7,7 +7,7 @@ import ray
 from ray.exceptions import OutOfMemoryError, RayActorError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from automl.executors.ray.vital_signs import memory_kills
+from automl.memory_kills import memory_kills
 from automl.worker import Failure
 
 __all__ = ["ask_for_memory_kills", "died_at_birth", "ended_by_kernel", "in_a_line", "loss"]
@@ -16,8 +16,14 @@ _ENDED_FOR_MEMORY = ("NODE_OUT_OF_MEMORY", "running low on memory")
 _LONGEST_MESSAGE = 400
 
 
-def loss(error: RayError, rank: int, host: str) -> Failure:
-    """A rank whose process or machine is gone; Ray says so when it has ended it for want of memory."""
+def loss(error: RayError, rank: int | None, host: str) -> Failure:
+    """A rank whose process or machine is gone; Ray says so when it has ended it for want of memory.
+
+    Args:
+        error: what Ray has raised.
+        rank: which one; None: a trial without ranks.
+        host: its machine; empty: unknown.
+    """
     is_oom = isinstance(error, OutOfMemoryError) or any(sign in str(error) for sign in _ENDED_FOR_MEMORY)
     return Failure(
         cause="oom" if is_oom else "lost",
@@ -25,6 +31,7 @@ def loss(error: RayError, rank: int, host: str) -> Failure:
         message=in_a_line(error),
         rank=rank,
         host=host,
+        is_memory_kill=is_oom,
     )
 
 
@@ -37,6 +44,7 @@ def ended_by_kernel(rank: int, host: str) -> Failure:
         "or let fewer run at once (--memory-per-trial, --concurrency)",
         rank=rank,
         host=host,
+        is_memory_kill=True,
     )
 
 
@@ -53,6 +61,11 @@ def ask_for_memory_kills(node_id: str) -> Any:
 
 
 def in_a_line(error: RayError) -> str:
-    """Ray's explanation without colours and line breaks, as much of it as helps."""
-    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
-    return " ".join(text.split())[:_LONGEST_MESSAGE]
+    """Ray's explanation without colours, line breaks and names of its own parts: the whole sentences that help."""
+    text = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", str(error)).split())
+    detail = re.search(r"Worker exit detail: (.+)", text)
+    text = re.sub(r" (class_name|actor_id|pid|name|namespace|ip|job_id): \S*", "", detail[1] if detail else text)
+    if len(text) <= _LONGEST_MESSAGE:
+        return text
+    end = text.rfind(". ", 0, _LONGEST_MESSAGE)
+    return text[: end + 1] if end > 0 else f"{text[:_LONGEST_MESSAGE]}..."

@@ -3,14 +3,16 @@
 import logging
 import math
 import time
-from collections.abc import Collection, Mapping
-from typing import Literal
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Literal
 
 import ray
-from ray.util.placement_group import placement_group, placement_group_table, remove_placement_group
+from ray.autoscaler.v2.sdk import get_cluster_status
+from ray.util.placement_group import placement_group_table
 
 from automl.executors.ray.cluster import Cluster, ClusterError
 from automl.executors.ray.placement import Request, capacity, demand_for, problem
+from automl.executors.ray.reservation import Reservation
 
 __all__ = ["Machines"]
 
@@ -32,9 +34,21 @@ class Machines:
     """
 
     def __init__(
-        self, cluster: Cluster, request: Request, concurrency: int | Literal["auto"], wait_for_nodes_s: float
+        self,
+        cluster: Cluster,
+        request: Request,
+        concurrency: int | Literal["auto"],
+        wait_for_nodes_s: float,
+        check: Callable[[], None],
     ) -> None:
         """Look for machines that can hold a trial, and wait for them if need be.
+
+        Args:
+            cluster: the cluster.
+            request: what one trial asks for.
+            concurrency: trials at once, as asked for.
+            wait_for_nodes_s: how long to wait for machines.
+            check: is called every second of that time; ends it by an exception.
 
         Raises:
             ClusterError: there are none.
@@ -46,13 +60,16 @@ class Machines:
         self._refresh()
         self.demand = demand_for(request, self._nodes, concurrency)
         if problem(self._nodes, self.demand) is not None and wait_for_nodes_s > 0:
-            self._wait(wait_for_nodes_s)
+            self._wait(wait_for_nodes_s, check)
             self.demand = demand_for(request, self._nodes, concurrency)
         why_not = problem(self._nodes, self.demand)
         if why_not is not None:
             waited = f" after {wait_for_nodes_s:g} s" if wait_for_nodes_s else ""
             raise ClusterError(f"{why_not}{waited}; {_advice(request)}")
         self._warn_of_fewer()
+        most = max(node.cpus for node in self._nodes)
+        if request.ranks > most and not request.spread:
+            _log.warning("the %d ranks of a trial share %g CPUs; give fewer --procs-per-trial", request.ranks, most)
 
     @property
     def alive(self) -> frozenset[str]:
@@ -63,6 +80,11 @@ class Machines:
     def fitting(self) -> int:
         """Trials that the usable machines hold at once, if nothing else runs on them."""
         return capacity([node for node in self._nodes if node.id not in self.shunned], self.demand)
+
+    @property
+    def are_all_shunned(self) -> bool:
+        """Whether a trial would fit the machines that are there, but none that can be used."""
+        return self.fitting == 0 and capacity(self._nodes, self.demand) > 0
 
     @property
     def wanted(self) -> int:
@@ -87,13 +109,25 @@ class Machines:
         self.shunned |= set(nodes)
 
     def others_wait(self, own: Collection[str]) -> bool:
-        """Whether anybody else on the cluster waits for a place.
+        """Whether anybody else on the cluster waits for a place that there is: for a group of them, a task or an actor.
 
         Args:
             own: the reservations of this search.
         """
-        table = placement_group_table()
-        return any(entry["state"] == "PENDING" for name, entry in table.items() if name not in own)
+        groups = placement_group_table().items()
+        if any(_waits_for_room(entry) for name, entry in groups if name not in own):
+            return True
+        demands = get_cluster_status(ray.get_runtime_context().gcs_address).resource_demands.ray_task_actor_demand
+        return any(self._has_place_for(asked.bundle) for demand in demands for asked in demand.bundles_by_count)
+
+    def _has_place_for(self, bundle: Mapping[str, float]) -> bool:
+        """Whether some machine could hold it; what belongs to a group of places waits for nobody but that group."""
+        return bundle.keys() <= {"CPU", "GPU", "memory"} and any(
+            bundle.get("CPU", 0) <= node.cpus
+            and bundle.get("GPU", 0) <= node.gpus
+            and bundle.get("memory", 0) <= node.memory
+            for node in self._nodes
+        )
 
     def warn_of_waiting(self, waited_s: float, now: float) -> None:
         """Say what a trial waits for, now and then: the cluster is full of other work, or has lost a machine."""
@@ -113,24 +147,30 @@ class Machines:
         self._nodes = self._cluster.nodes()
         self.hosts.update({node.id: node.host for node in self._nodes})
 
-    def _wait(self, seconds: float) -> None:
-        """Wait until a trial has a place; asking for one also tells a cluster that can grow to do so."""
+    def _wait(self, seconds: float, check: Callable[[], None]) -> None:
+        """Wait until machines can hold a trial; asking for a place also tells a cluster that can grow to do so."""
         _log.warning("%s; waiting %g s for more machines", problem(self._nodes, self.demand), seconds)
-        wish = placement_group(
-            [self.demand.bundle()] * self.demand.ranks, strategy="PACK" if self.demand.spread else "STRICT_PACK"
-        )
+        wish = Reservation(self.demand, self.hosts)
         deadline = time.monotonic() + seconds
-        while not wish.wait(min(1.0, max(0.0, deadline - time.monotonic()))) and time.monotonic() < deadline:
-            continue  # in small steps, so that a signal is noticed
-        remove_placement_group(wish)
-        self._refresh()
+        try:
+            while problem(self._nodes, self.demand) is not None and time.monotonic() < deadline:
+                wish.wait(min(1.0, deadline - time.monotonic()))
+                check()
+                self._refresh()
+        finally:
+            wish.give_back()
 
     def _warn_of_fewer(self) -> None:
         if self._concurrency != "auto" and self.fitting < self._concurrency:
             _log.warning(
-                "--concurrency %d, and the cluster holds %d trials of %s at once; more run when machines join",
-                self._concurrency, self.fitting, self.demand,
+                "--concurrency %d, and a trial takes %s, of which the cluster holds %d; more run when machines join",
+                self._concurrency, self.demand, self.fitting,
             )  # fmt: skip
+
+
+def _waits_for_room(group: Mapping[str, Any]) -> bool:
+    """Whether a placement group waits, and not for machines that the cluster does not have."""
+    return bool(group["state"] == "PENDING" and group["stats"]["scheduling_state"] != "INFEASIBLE")
 
 
 def _advice(request: Request) -> str:

@@ -1,6 +1,7 @@
 """What a trial occupies, and how many of them the machines of a cluster hold: arithmetic without a cluster."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
@@ -135,9 +136,13 @@ def _share_of_cpus(demand: Demand, nodes: "Sequence[Node]", concurrency: int | L
     without_cpus = replace(demand, cpus=1 / _DECIMALS)
     fitting = max(1, capacity(nodes, without_cpus if demand.gpus else demand))
     wanted = fitting if concurrency == "auto" else concurrency
-    shares = {node.cpus / parts for node in nodes if node.cpus > 0 for parts in range(1, wanted * demand.ranks + 1)}
-    enough = (share for share in shares if capacity(nodes, replace(demand, cpus=_rounded_down(share))) >= wanted)
-    share = max(enough, default=1.0)
+    offers = {node.cpus for node in nodes if node.cpus > 0}
+    shares = sorted({cpus / parts for cpus in offers for parts in range(1, wanted * demand.ranks + 1)}, reverse=True)
+    # The smaller the share, the more trials fit: the first one with which enough do is found by bisection.
+    enough = bisect_left(
+        shares, True, key=lambda share: capacity(nodes, replace(demand, cpus=_rounded_down(share))) >= wanted
+    )
+    share = shares[enough] if enough < len(shares) else 1.0
     return float(math.floor(share + _ROUNDING)) if share >= 1 else _rounded_down(share)
 
 

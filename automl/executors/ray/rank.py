@@ -107,6 +107,7 @@ class Rank:
         from automl.executors.ray.offspring import take_care_of_processes
         from automl.executors.ray.versions import mismatch, own_versions
         from automl.worker import describe_failure
+        from trainers.errors import UnknownTrainerError
 
         take_care_of_processes()  # for this thread, in which trials run
         try:
@@ -120,8 +121,14 @@ class Rank:
             torch.set_num_threads(threads)
             self._trainer = load_trainer(trainer)
             self._data = data
-        except Exception as error:
+        except UnknownTrainerError as error:
+            advice = (
+                f"machine {_host()} cannot import {trainer}; install it there, or set PYTHONPATH before `ray start`"
+            )
+            error.args = (advice,)  # the driver has it
             self._unusable = Unusable(describe_failure(error, rank=None), is_for_good=True)
+        except Exception as error:
+            self._unusable = Unusable(describe_failure(error, rank=None), is_for_good=not _may_pass(error))
 
     def open_store(self) -> tuple[str, int]:
         """Open the rendezvous of the group on a port that the system chooses; return its host and port."""
@@ -145,6 +152,7 @@ class Rank:
             precision: what the search trains with, which this device must be able to.
         """
         from automl.worker import describe_failure
+        from trainers.errors import UnsupportedDeviceError
 
         if self._unusable is not None:
             return
@@ -157,11 +165,7 @@ class Rank:
             from trainers.precision import check_precision
 
             device = torch.device("cuda", _gpu_index()) if place.has_gpu else torch.device("cpu")
-            try:
-                check_precision(precision, device)
-            except Exception as error:
-                self._unusable = Unusable(describe_failure(error, rank=place.rank), is_for_good=True)
-                return
+            check_precision(precision, device)
             if address is None:
                 self._ranks = Ranks.alone(device)
                 return
@@ -169,6 +173,8 @@ class Rank:
                 host, port = address
                 self._store = TCPStore(host, port, place.ranks, is_master=False)
             self._ranks = open_ranks(place.rank, place.ranks, self._store, device, place.timeout_s)
+        except UnsupportedDeviceError as error:
+            self._unusable = Unusable(describe_failure(error, rank=place.rank), is_for_good=True)
         except Exception as error:
             self._cannot_join(describe_failure(error, rank=place.rank))
 
@@ -218,6 +224,15 @@ class Rank:
 
     def _cannot_join(self, failure: "Failure") -> None:
         self._unusable = Unusable(failure, is_for_good=False)
+
+
+def _may_pass(error: BaseException | None) -> bool:
+    """Whether the system has refused something that it may give the next time, such as a file of a busy server."""
+    while error is not None:
+        if isinstance(error, OSError):
+            return True
+        error = error.__cause__
+    return False
 
 
 def _without_group(rank: int) -> Unusable:

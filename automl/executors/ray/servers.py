@@ -3,7 +3,7 @@
 A terminal, `timeout` and SLURM signal the whole process group, and systemd every process of the service. Ray's servers
 would end at once, and the driver would wait for them for a minute instead of pausing its trials. So they lead sessions
 of their own and do not see SIGTERM; `end` and the guard end them by SIGKILL, which the kernel also sends when the
-driver has died.
+driver has died. By their sessions they are also told from what else the program has started.
 """
 
 import os
@@ -16,21 +16,30 @@ from pathlib import Path
 
 import psutil
 import ray
-from ray._private import utils, worker
+from ray._private import worker
 
 from automl.executors.ray.guard import Guard
+from automl.executors.ray.lifeline import Lifeline
 from automl.executors.ray.sessions import mark
+from automl.executors.ray.undisturbed import undisturbed
 
-__all__ = ["Servers", "undisturbed"]
+__all__ = ["Servers"]
 
-END_S = 5.0
+END_S = 2.0
 """How long to wait for the end of processes that were killed; only a broken file system takes that long."""
+NEEDED = ("gcs_server", "raylet")
+"""Names of the servers without which nothing runs; Ray does without the others."""
 
+_RAY = str(Path(ray.__file__).parent)
 _is_starting: ContextVar[bool] = ContextVar("starts the servers of a private cluster", default=False)
 
 
 class Servers:
-    """The running servers of a private cluster to which this process is connected."""
+    """The running servers of a private cluster to which this process is connected.
+
+    Attributes:
+        lifeline: tells whether those that are needed are alive.
+    """
 
     def __init__(self, **options: object) -> None:
         """Start them and connect.
@@ -38,11 +47,18 @@ class Servers:
         Args:
             options: further ones for `ray.init`.
         """
-        self._before = set(psutil.Process().children(recursive=True))
+        before = set(psutil.Process().children())
+        self._leaders: list[psutil.Process] = []
         self._guard: Guard | None = None
         try:
-            with undisturbed(), _out_of_reach():
-                ray.init(address="local", include_dashboard=False, **options)  # type: ignore[arg-type]
+            try:
+                with undisturbed(), _out_of_reach():
+                    ray.init(address="local", include_dashboard=False, **options)  # type: ignore[arg-type]
+            finally:
+                self._leaders = [
+                    child for child in psutil.Process().children() if child not in before and _leads(child)
+                ]
+            self.lifeline = Lifeline([leader for leader in self._leaders if leader.name() in NEEDED])
             assert worker._global_node is not None
             mark(Path(worker._global_node.get_session_dir_path()))
             self._guard = Guard(self._family())
@@ -54,11 +70,13 @@ class Servers:
         """Leave the cluster and end all its processes; they need not be alive any more."""
         node, worker._global_node = worker._global_node, None  # else Ray ends each by SIGTERM and waits a second for it
         family = self._family()
+        is_whole = node is not None and self.lifeline.is_whole()
         try:
+            if not is_whole:
+                _kill(family)  # else Ray would wait for answers
             ray.shutdown()
         finally:
-            for process in family:
-                _kill(process)
+            _kill(family)
             psutil.wait_procs(family, timeout=END_S)
             if node is not None:
                 node.destroy_external_storage()
@@ -67,24 +85,43 @@ class Servers:
                 self._guard.dismiss()
 
     def _family(self) -> list[psutil.Process]:
-        return [process for process in psutil.Process().children(recursive=True) if process not in self._before]
+        """The servers and what they have started: in their sessions, whoever its parent is now, or in own ones.
+
+        The numbers of dead servers name no other session, because nobody has asked after them yet.
+        """
+        sessions = {leader.pid for leader in self._leaders}
+        members = [process for process in psutil.process_iter() if _session_of(process) in sessions]
+        return [*dict.fromkeys([*members, *(child for member in members for child in _children(member))])]
 
 
-def _kill(process: psutil.Process) -> None:
+def _leads(process: psutil.Process) -> bool:
+    """Whether a child of ours is a server of Ray's: what the program itself has started meanwhile is not."""
     try:
-        process.kill()
+        return _session_of(process) == process.pid and any(_RAY in word for word in process.cmdline())
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
+        return False
+
+
+def _session_of(process: psutil.Process) -> int | None:
+    try:
+        return os.getsid(process.pid)
+    except (ProcessLookupError, PermissionError):
+        return None
+
+
+def _children(process: psutil.Process) -> list[psutil.Process]:
+    try:
+        return process.children(recursive=True)
     except psutil.NoSuchProcess:
-        return
+        return []
 
 
-@contextmanager
-def undisturbed() -> Iterator[None]:
-    """Keep Ray from handling SIGTERM in this process: it would end the program with exit code 15 from now on."""
-    set_handler, utils.set_sigterm_handler = utils.set_sigterm_handler, lambda handler: None
-    try:
-        yield
-    finally:
-        utils.set_sigterm_handler = set_handler
+def _kill(processes: list[psutil.Process]) -> None:
+    for process in processes:
+        try:
+            process.kill()
+        except psutil.NoSuchProcess:
+            continue
 
 
 @contextmanager

@@ -3,17 +3,18 @@
 import os
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
 
 import psutil
 
 from automl.executors.ray.watch import Pulse
+from automl.memory_kills import memory_kills
 
-__all__ = ["VitalSigns", "memory_kills"]
+__all__ = ["VitalSigns"]
 
 _WAITING = tuple(f"{os.sep}torch{os.sep}{package}{os.sep}" for package in ("distributed", "autograd"))
 """Where a rank waits for its peers: in an operation of all ranks, or where a backward pass joins the gradients."""
@@ -45,6 +46,7 @@ class VitalSigns:
             stack="" if frame is None else "".join(traceback.format_stack(frame, limit=_DEEPEST_STACK)),
             waits_for_peers=frame is not None and any(place in frame.f_code.co_filename for place in _WAITING),
             cpu_s=self._cpu_s(),
+            thread_cpu_s=0.0 if frame is None or thread is None else _cpu_of_thread(thread),
             memory_kills=memory_kills(),
         )
 
@@ -61,20 +63,15 @@ class VitalSigns:
         return total
 
 
-def memory_kills() -> int:
-    """How many processes the kernel of this machine has ended for want of memory since it was started.
-
-    Those in a container or control group of their own count, too; 0 where the kernel does not tell.
-    """
+def _cpu_of_thread(thread: int) -> float:
     try:
-        lines = Path("/proc/vmstat").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)
+        return time.clock_gettime(time.pthread_getcpuclockid(thread))
+    except OSError:  # it has ended since
+        return 0.0
 
 
 def _place(frame: FrameType) -> int:
-    """A value that changes with every step of a thread: the instructions that its calls stand at."""
+    """The instructions that the calls of a thread stand at, as one value."""
     calls: list[tuple[int, int]] = []
     step: FrameType | None = frame
     while step is not None:

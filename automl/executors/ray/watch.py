@@ -6,7 +6,12 @@ from dataclasses import dataclass, field
 __all__ = ["Limits", "Pulse", "Verdict", "Watch"]
 
 MOVING_CPU_SHARE = 0.1
-"""A rank that computes so much of the time moves, even if it stays in one call."""
+"""A rank whose processes compute so much of the time moves, even if it stays in one call."""
+MOVING_THREAD_SHARE = 0.001
+"""So does one whose own thread computes so much of it: a loop that mostly waits for its data, and is seen in that wait
+each time, needs more, and one that only looks every few seconds whether it may go on needs less."""
+SET_UP_S = 300.0
+"""How long a rank may stand still before it begins, at least: it may wait for its data, or for a file system."""
 SILENT_S = 6.0
 """A rank that has told nothing for so long, while the driver listened, does not answer any more."""
 
@@ -16,10 +21,11 @@ class Pulse:
     """What a rank tells about itself while it works on a task.
 
     Attributes:
-        place: where its thread is, a value that changes with every step; None while it works on nothing.
+        place: where its thread is at the moment, as a value to compare; None while it works on nothing.
         stack: the same in words, innermost call last.
         waits_for_peers: whether it is inside an operation of all ranks.
         cpu_s: CPU time of the process and its children, in seconds.
+        thread_cpu_s: CPU time of the thread that works on the task, in seconds.
         memory_kills: processes that the machine's kernel has ended for want of memory, since it was started.
     """
 
@@ -27,6 +33,7 @@ class Pulse:
     stack: str
     waits_for_peers: bool
     cpu_s: float
+    thread_cpu_s: float
     memory_kills: int
 
 
@@ -66,6 +73,14 @@ class _Seen:
     told_at: float
     moved: Pulse
     moved_at: float
+
+    def has_moved(self, pulse: Pulse, now: float) -> bool:
+        passed_s = now - self.moved_at
+        return (
+            pulse.place != self.moved.place
+            or pulse.cpu_s - self.moved.cpu_s >= MOVING_CPU_SHARE * passed_s
+            or pulse.thread_cpu_s - self.moved.thread_cpu_s >= MOVING_THREAD_SHARE * passed_s
+        )
 
 
 @dataclass(slots=True)
@@ -120,8 +135,7 @@ class Watch:
         if seen is None:
             self._seen[rank] = _Seen(pulse=pulse, told_at=now, moved=pulse, moved_at=now)
             return
-        computed_s = pulse.cpu_s - seen.moved.cpu_s
-        if pulse.place != seen.moved.place or computed_s >= MOVING_CPU_SHARE * (now - seen.moved_at):
+        if seen.has_moved(pulse, now):
             seen.moved, seen.moved_at = pulse, now
             self._moved_at = max(self._moved_at, now)
         seen.pulse, seen.told_at = pulse, now
@@ -134,7 +148,9 @@ class Watch:
         if limits.trial_s is not None and self._began_at is not None and now - self._began_at > limits.trial_s:
             return self._against(f"the trial took longer than {limits.trial_s:g} s (--trial-timeout)", now)
         stood_s = now - self._moved_at
-        if limits.stall_s is not None and stood_s > limits.stall_s:
+        if limits.stall_s is None:
+            return None
+        if stood_s > (limits.stall_s if self._began_at is not None else max(limits.stall_s, SET_UP_S)):
             return self._against(f"the trial has stood still for {stood_s:.0f} s (--stall-timeout)", now)
         return None
 

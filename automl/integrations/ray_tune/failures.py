@@ -5,10 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from ray import cloudpickle
-from ray.exceptions import OutOfMemoryError, RayError, RayTaskError
+from ray.exceptions import RayError, RayTaskError
 from ray.tune.experiment import Trial
 from ray.tune.result import HOSTNAME
 
+from automl.executors.ray.losses import loss
 from automl.worker import Failure, describe_failure
 
 __all__ = ["failure_of"]
@@ -22,11 +23,7 @@ def failure_of(trial: Trial) -> Failure:
         host = str(trial.last_result.get(HOSTNAME, ""))
         return replace(describe_failure(cause, rank=None), traceback=_plain(error), host=host)
     if isinstance(error, RayError):
-        return Failure(
-            cause="oom" if isinstance(error, OutOfMemoryError) else "lost",
-            error=type(error).__name__,
-            message=" ".join(_plain(error).split()),
-        )
+        return loss(error, rank=None, host="")
     text = "" if trial.error_file is None else Path(trial.error_file).read_text(encoding="utf-8")
     last_line = next((line for line in reversed(text.splitlines()) if line.strip()), "Ray Tune has kept no error")
     return Failure(cause="user_error", error="TuneError", message=last_line.strip(), traceback=text)

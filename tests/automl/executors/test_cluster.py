@@ -1,6 +1,7 @@
 """Joining clusters that exist, with advice where that is not possible, and private ones that are in nobody's way."""
 
 import http.server
+import signal
 import socket
 import subprocess
 import sys
@@ -218,7 +219,7 @@ def test_auto_takes_what_ray_start_has_noted(tmp_path: Path, monkeypatch: pytest
 
 
 _PRIVATE = """
-import os, signal
+import os, signal, subprocess
 from automl.env import prepare_private_cluster
 prepare_private_cluster()
 import psutil, ray
@@ -230,9 +231,13 @@ print(signal.getsignal(signal.SIGTERM) == handler)
 family = psutil.Process().children(recursive=True)
 print({process.name() for process in family} >= {"gcs_server", "raylet"})
 print(os.getpgid(0) in {os.getpgid(process.pid) for process in family})
+servers = [child for child in psutil.Process().children() if child.name() != "sleep"]
+print(all(os.getsid(server.pid) == server.pid for server in servers), cluster.is_alive())
+program = subprocess.Popen(["sleep", "1000"], start_new_session=True)
 cluster.close()
 cluster.close()
-print(ray.is_initialized(), [process for process in family if process.is_running()])
+print(ray.is_initialized(), [process for process in family if process.is_running()], program.poll())
+program.kill()
 """
 
 
@@ -243,10 +248,10 @@ def short_folder() -> Iterator[Path]:
         yield Path(folder)
 
 
-def run_private(folder: Path, temporary: Path) -> subprocess.CompletedProcess[str]:
+def run_private(folder: Path, temporary: Path, program: str = _PRIVATE) -> subprocess.CompletedProcess[str]:
     environment = environment_of(folder, RAY_ADDRESS="127.0.0.1:1", TMPDIR=str(temporary), HOME=str(folder))
     return subprocess.run(
-        [sys.executable, "-c", _PRIVATE], cwd=folder, env=environment, capture_output=True, text=True, timeout=90
+        [sys.executable, "-c", program], cwd=folder, env=environment, capture_output=True, text=True, timeout=90
     )
 
 
@@ -254,9 +259,29 @@ def test_private_cluster_is_out_of_the_way_and_leaves_nothing(tmp_path: Path, sh
     (short_folder / "ray").mkdir()
     (short_folder / "ray" / "ray_current_cluster").write_text("127.0.0.1:1\n")
     ended = run_private(tmp_path, short_folder)
-    assert ended.stdout.splitlines() == ["True", "True", "True", "False", "False []"], ended.stderr
+    assert ended.stdout.splitlines() == ["True", "True", "True", "False", "True True", "False [] None"], ended.stderr
     assert ended.stderr == ""
     assert not (tmp_path / ".ray").exists(), "no token is left in the home folder"
+
+
+_SIGNALLED = """
+import os, signal
+from automl.env import prepare_private_cluster
+from automl.interrupt import Interrupt
+prepare_private_cluster()
+from automl.executors.ray.cluster import Cluster
+with Interrupt() as interrupt:
+    cluster = Cluster(None)
+    os.kill(os.getpid(), signal.SIGTERM)
+    print(interrupt.count)
+    cluster.close()
+os.kill(os.getpid(), signal.SIGTERM)
+"""
+
+
+def test_signal_is_the_programs_own_while_a_private_cluster_is_up(tmp_path: Path, short_folder: Path) -> None:
+    ended = run_private(tmp_path, short_folder, _SIGNALLED)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (-signal.SIGTERM, "1\n", "")
 
 
 def test_temporary_folder_of_a_long_name_is_refused_with_advice(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """How many trials fit the machines, and what is said when none does."""
 
+import time
+
 import pytest
 
 from automl.executors.ray.cluster import Node
@@ -86,3 +88,11 @@ def test_ranks_on_several_machines_are_a_persons_choice() -> None:
 def test_demand_is_said_in_words() -> None:
     assert str(demand(ranks=2, gpus=1, memory=2**30)) == "2 GPUs, 2.0 GiB of memory and 2 CPUs"
     assert str(demand()) == "1 CPU"
+
+
+def test_shares_for_many_machines_are_found_at_once() -> None:
+    many = nodes(*[(96, 0)] * 300)
+    began = time.process_time()
+    assert demand_for(Request(), many, "auto").cpus == 1.0
+    assert demand_for(Request(ranks=2), many, 1000).cpus == 12.0
+    assert time.process_time() - began < 2.0

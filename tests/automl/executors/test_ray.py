@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,8 @@ import pytest
 import ray
 from ray.util.placement_group import placement_group_table
 
-from automl.executors.base import Failed, Finished, Reported
+from automl.errors import SearchCutOffError
+from automl.executors.base import Event, Failed, Finished, Reported
 from automl.executors.ray.executor import RayExecutor
 from automl.executors.ray.placement import Request
 from tests.contracts.executor_contract import ExecutorContract, end_of, epochs, run_to_end, toy_task
@@ -122,6 +123,73 @@ def test_ray_ranks_share_the_memory_of_the_data(ray_cluster: None, tmp_path: Pat
         end = end_of(run_to_end(executor, job), job)
     assert isinstance(end, Finished)
     assert end.outcome.facts["is_shared"] == [[True, float(data["images"].sum())]] * 2  # type: ignore[union-attr]  # a training
+
+
+def test_ray_rank_that_dies_while_its_report_waits_is_the_one_to_blame(pair: RayExecutor, tmp_path: Path) -> None:
+    job = pair.submit(toy_task(tmp_path, epochs=9))
+    events: list[Event] = []
+    while not any(isinstance(event, Reported) for event in events):
+        events += pair.events(5.0)
+    os.kill(processes_of(pair)[0], signal.SIGKILL)
+    while not any(isinstance(event, Failed) for event in events):
+        events += pair.events(5.0)
+    end = end_of(events, job)
+    assert isinstance(end, Failed)
+    assert (end.failure.cause, end.failure.rank) == ("lost", 0)
+
+
+def test_ray_process_that_dies_at_rest_costs_no_trial(pair: RayExecutor, tmp_path: Path) -> None:
+    run_to_end(pair, pair.submit(toy_task(tmp_path)))
+    victim = psutil.Process(processes_of(pair)[1])
+    victim.kill()
+    deadline = time.monotonic() + 20.0
+    while any(group.is_warm for group in pair._groups):
+        assert time.monotonic() < deadline
+        pair.events(0.5)
+    job = pair.submit(toy_task(tmp_path))
+    assert isinstance(end_of(run_to_end(pair, job), job), Finished)
+
+
+def test_ray_places_are_kept_only_while_more_is_wanted(ray_cluster: None) -> None:
+    before = reservations()
+    with RayExecutor(TOY, "digits", request=Request(cpus=0.5), concurrency=6) as executor:
+        settle(executor, lambda: executor.slots == 1)
+        executor.wants_more = False
+        settle(executor, lambda: reservations() == before)
+        assert executor.slots == 0
+        executor.wants_more = True
+        settle(executor, lambda: executor.slots == 1)
+    assert reservations() == before
+
+
+def test_ray_idle_place_is_given_to_a_task_that_waits(ray_cluster: None) -> None:
+    @ray.remote(num_cpus=2)
+    def other_work() -> str:
+        return "ran"
+
+    with RayExecutor(TOY, "digits", request=Request(cpus=2.5), concurrency=1) as executor:
+        settle(executor, lambda: executor.slots == 1)
+        waiting = other_work.remote()
+        settle(executor, lambda: bool(ray.wait([waiting], timeout=0)[0]))
+        assert ray.get(waiting) == "ran"
+
+
+def test_ray_waiting_for_machines_ends_by_the_check(ray_cluster: None) -> None:
+    before = reservations()
+
+    def check() -> None:
+        raise SearchCutOffError("interrupted", 130)
+
+    with pytest.raises(SearchCutOffError, match="interrupted"):
+        RayExecutor(TOY, "digits", request=Request(cpus=1000), wait_for_nodes_s=60.0, check=check)
+    assert reservations() == before
+
+
+def settle(executor: RayExecutor, is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30.0
+    while not is_so():
+        assert time.monotonic() < deadline
+        executor.events(0.2)
 
 
 def test_ray_dead_address_is_refused_soon_with_advice() -> None:

@@ -7,7 +7,12 @@ import pytest
 from automl.executors.ray.watch import Limits, Pulse, Watch
 
 HERE = Pulse(
-    place=1, stack='  File "train.py", line 3, in fit\n    wait()\n', waits_for_peers=False, cpu_s=0.0, memory_kills=0
+    place=1,
+    stack='  File "train.py", line 3, in fit\n    wait()\n',
+    waits_for_peers=False,
+    cpu_s=0.0,
+    thread_cpu_s=0.0,
+    memory_kills=0,
 )
 THERE = replace(HERE, place=2)
 AMONG_PEERS = replace(HERE, waits_for_peers=True, stack="")
@@ -45,12 +50,19 @@ def test_another_place_is_a_movement() -> None:
     assert "stood still" in reason_at(watched, 18.1)
 
 
-@pytest.mark.parametrize("cpu_share, moves", [(0.5, True), (0.02, False)])
-def test_computing_in_one_place_is_a_movement(cpu_share: float, moves: bool) -> None:
+@pytest.mark.parametrize("cpu_share, thread_share, moves", [(0.5, 0.0, True), (0.02, 0.02, True), (0.02, 0.0, False)])
+def test_computing_in_one_place_is_a_movement(cpu_share: float, thread_share: float, moves: bool) -> None:
     watched = watch()
     for second in range(0, 31, 2):
-        watched.note(0, replace(HERE, cpu_s=second * cpu_share), float(second))
+        pulse = replace(HERE, cpu_s=second * cpu_share, thread_cpu_s=second * thread_share)
+        watched.note(0, pulse, float(second))
     assert (watched.verdict(31.0) is None) == moves
+
+
+def test_setting_up_may_take_longer() -> None:
+    watched = Watch(limits=Limits(stall_s=10.0), ranks=1, made_at=0.0)
+    assert watched.verdict(250.0) is None
+    assert "stood still" in reason_at(watched, 301.0)
 
 
 def test_one_rank_that_moves_is_enough() -> None:
@@ -131,8 +143,8 @@ def test_time_of_a_trial_is_counted_from_its_begin_and_without_the_drivers_absen
 def test_waiting_for_a_place_is_no_standstill() -> None:
     watched = Watch(limits=Limits(stall_s=10.0), ranks=1, made_at=0.0)
     watched.place(500.0)
-    assert watched.verdict(509.0) is None
-    assert "stood still" in reason_at(watched, 511.0)
+    assert watched.verdict(799.0) is None
+    assert "stood still" in reason_at(watched, 801.0)
 
 
 def test_without_limits_nothing_is_ended() -> None:

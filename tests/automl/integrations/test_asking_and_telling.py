@@ -117,7 +117,7 @@ def test_full_disk_is_no_fault_of_the_trial(joined: Joined) -> None:
 
 
 def test_process_killed_for_memory_is_tried_again_once(joined: Joined) -> None:
-    kill = Failure(cause="oom", error="OutOfMemoryError", message="the memory of the machine was full")
+    kill = Failure(cause="oom", error="OutOfMemoryError", message="the machine was full", is_memory_kill=True)
     with joined(trials=1, max_retries=0) as study:
         first = study.asking.ask("a")
         study.telling.fail("a", kill)
@@ -130,7 +130,7 @@ def test_process_killed_for_memory_is_tried_again_once(joined: Joined) -> None:
 
 
 def test_process_killed_for_memory_is_left_to_tunes_retries_once(joined: Joined) -> None:
-    kill = Failure(cause="oom", error="OutOfMemoryError", message="the memory of the machine was full")
+    kill = Failure(cause="oom", error="OutOfMemoryError", message="the machine was full", is_memory_kill=True)
     with joined(trials=1) as study:
         study.asking.ask("a")
         assert study.telling.begin("a")
