@@ -1,10 +1,11 @@
 """What goes wrong in a task, told in words that help: datasets that move to the GPU, ranks with different tasks."""
 
 import errno
+import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from automl import worker
 from automl.retries import is_tried_again
 from automl.worker import Failure, describe_failure, run_task
 from tests.contracts.executor_contract import toy_task
+from tests.helpers.memory_limits import memory_limit_for
 from tests.helpers.toy import ToyTrainer
 from tests.helpers.trials import make_trial
 from tests.trainers.rank_pool import RankPool
@@ -130,26 +132,36 @@ class EndsItsWorker(MovesToTheGpu):
         return torch.tensor([item])
 
 
+class Hoards(MovesToTheGpu):
+    """Takes memory until there is none left."""
+
+    def __getitem__(self, item: int) -> torch.Tensor:
+        hoard = [bytearray(b"x" * 2**26) for _ in range(128)]
+        raise AssertionError(f"{len(hoard)} pieces were there")
+
+
 class OwnLoader(ToyTrainer):
+    """Its data are the dataset."""
+
     def fit(self, task: TrainTask, data: Any, ranks: Ranks, reporter: Reporter) -> TrialResult:
-        for _ in DataLoader(EndsItsWorker(), num_workers=1):
+        for _ in DataLoader(data, num_workers=1):
             pass
         raise AssertionError("the worker is alive")
 
 
-def failure_of_own_loader(tmp_path: Path) -> Failure:
+def failure_of_loader(dataset: Dataset[torch.Tensor], folder: Path) -> Failure:
     def reporter(report: Report) -> Decision:
         raise AssertionError("nothing is reported")
 
-    outcome = run_task(toy_task(tmp_path), OwnLoader(), "digits", Ranks.alone(), reporter)
+    outcome = run_task(toy_task(folder), OwnLoader(), dataset, Ranks.alone(), reporter)
     assert isinstance(outcome, Failure)
     return outcome
 
 
-def failure_in_a_thread(tmp_path: Path) -> Failure:
+def failure_in_a_thread(dataset: Dataset[torch.Tensor], folder: Path) -> Failure:
     """As in a rank, which trains in a thread of its own: there torch cannot tell the signal."""
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(failure_of_own_loader, tmp_path).result(60.0)
+        return thread.submit(failure_of_loader, dataset, folder).result(60.0)
 
 
 def let_the_kernel_count(monkeypatch: pytest.MonkeyPatch, *kills: int) -> None:
@@ -158,13 +170,13 @@ def let_the_kernel_count(monkeypatch: pytest.MonkeyPatch, *kills: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "run", [failure_of_own_loader, pytest.param(failure_in_a_thread, marks=pytest.mark.slow)], ids=["main", "thread"]
+    "run", [failure_of_loader, pytest.param(failure_in_a_thread, marks=pytest.mark.slow)], ids=["main", "thread"]
 )
 def test_loader_worker_that_the_kernel_ended_for_want_of_memory_is_a_memory_kill(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Callable[[Path], Failure]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Callable[[Dataset[torch.Tensor], Path], Failure]
 ) -> None:
     let_the_kernel_count(monkeypatch, 7, 8)
-    failure = run(tmp_path)
+    failure = run(EndsItsWorker(), tmp_path)
     assert (failure.cause, failure.is_memory_kill, failure.error) == ("oom", True, "RuntimeError")
     assert "--memory-per-trial" in failure.message
     assert is_tried_again(make_trial(0), failure, max_retries=0)
@@ -172,7 +184,7 @@ def test_loader_worker_that_the_kernel_ended_for_want_of_memory_is_a_memory_kill
 
 def test_loader_worker_that_was_killed_otherwise_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     let_the_kernel_count(monkeypatch, 7, 7)
-    failure = failure_of_own_loader(tmp_path)
+    failure = failure_of_loader(EndsItsWorker(), tmp_path)
     assert (failure.cause, failure.is_memory_kill) == ("lost", False)
     assert "ended it from outside" in failure.message
 
@@ -209,3 +221,12 @@ def test_memory_that_an_own_trainer_cannot_get_is_out_of_memory_and_no_kill(erro
 )
 def test_error_that_only_speaks_of_memory_keeps_its_cause(error: Exception, cause: str) -> None:
     assert describe_failure(caught(error), rank=0).cause == cause
+
+
+@pytest.mark.slow
+def test_loader_worker_that_hoards_is_ended_by_the_kernel_and_told_as_a_memory_kill(tmp_path: Path) -> None:
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
+        pid = process.submit(os.getpid).result(60.0)
+        with memory_limit_for(pid, 512 * 2**20):
+            failure = process.submit(failure_of_loader, Hoards(), tmp_path).result(60.0)
+    assert (failure.cause, failure.is_memory_kill) == ("oom", True)

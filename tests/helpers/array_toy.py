@@ -9,7 +9,7 @@ from search_spaces.space import SearchSpace
 from tests.helpers.toy import ToyTrainer, build_model
 from trainers.config import TrainTask
 from trainers.data.spec import DataSpec
-from trainers.reporting import Reporter, TrialResult
+from trainers.reporting import JsonValue, Reporter, TrialResult
 
 if TYPE_CHECKING:
     from trainers.distributed import Ranks
@@ -30,5 +30,5 @@ class ArrayTrainer(ToyTrainer):
 
     def fit(self, task: TrainTask, data: Any, ranks: "Ranks", reporter: Reporter) -> TrialResult:
         images = data["images"]
-        own = [not images.flags.writeable and not images.flags.owndata, float(images.sum())]
+        own: list[JsonValue] = [not images.flags.writeable and not images.flags.owndata, float(images.sum())]
         return TrialResult(outcome="completed", epoch=1, facts={"is_shared": ranks.gather_objects(own)})

@@ -54,6 +54,13 @@ class Machines:
                 continue
         self._cluster.remove_node(node, allow_graceful=False)
 
+    def known_alive(self) -> int:
+        """How many machines Ray takes for alive."""
+        from ray._raylet import GcsClient  # type: ignore[attr-defined]  # its stub has only some of the names
+
+        nodes = GcsClient(address=self.address).get_all_node_info(timeout=10.0)
+        return sum(node.state == node.ALIVE for node in nodes.values())
+
     def close(self) -> None:
         from ray._common.utils import reset_ray_address
 

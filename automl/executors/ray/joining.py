@@ -55,8 +55,9 @@ def lifeline_of_joined() -> Lifeline:
 
 
 def _serves(process: psutil.Process, socket: str) -> bool:
-    """Whether it is this machine's raylet; others name the socket as well."""
-    return process.info["name"] == "raylet" and any(socket in word for word in process.info["cmdline"] or ())
+    """Whether it is the raylet at this socket; other processes name it as well, and other sockets begin like it."""
+    words = process.info["cmdline"] or ()
+    return process.info["name"] == "raylet" and f"--raylet_socket_name={socket}" in words
 
 
 def why_not(address: str, answer: Answer) -> str | None:
@@ -75,7 +76,7 @@ def why_not(address: str, answer: Answer) -> str | None:
             )
         case "token":
             return _about_the_token(address, answer)
-    return _other_versions(address, answer) or _not_a_machine_of_it(address, answer)
+    return _other_versions(address, answer) or _not_a_machine_of_it(address, answer) or _in_vain(address, answer)
 
 
 def _other_versions(address: str, answer: Answer) -> str | None:
@@ -96,6 +97,15 @@ def _not_a_machine_of_it(address: str, answer: Answer) -> str | None:
     return (
         f"this machine is none of the cluster at {address} ({', '.join(answer.hosts) or 'no machine is alive'}); add "
         f"it with `ray start --address {address}` (--num-cpus 0: it runs no trials), or search from one of those"
+    )
+
+
+def _in_vain(address: str, answer: Answer) -> str | None:
+    if answer.needs_token or not answer.has_token:
+        return None
+    return (
+        f"the cluster at {address} was started without a token, and with the one that is set here its workers cannot "
+        "talk to this program: set RAY_AUTH_MODE=disabled, or start the cluster with the token"
     )
 
 

@@ -5,10 +5,11 @@ of its own asks, with a time limit, and what it writes is thrown away. It import
 """
 
 import json
+import os
 import socket
 import subprocess
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -29,6 +30,7 @@ class Answer:
             `closed`: nobody listens; `silent`: somebody who does not answer as a head does.
         detail: the system's or Ray's own words.
         has_token: whether a token is set here.
+        needs_token: whether the cluster lets nobody in without one, as far as that was asked.
         ray: the cluster's version of Ray; empty where it does not tell.
         python: the cluster's version of Python; likewise.
         is_private: whether a program has started the cluster for itself, and ends it.
@@ -39,6 +41,7 @@ class Answer:
     kind: Literal["cluster", "token", "closed", "silent"]
     detail: str = ""
     has_token: bool = False
+    needs_token: bool = True
     ray: str = ""
     python: str = ""
     is_private: bool = False
@@ -46,22 +49,33 @@ class Answer:
     hosts: tuple[str, ...] = ()
 
 
-def ask(address: str) -> Answer:
-    """Ask at HOST:PORT; takes at most the sum of the two time limits."""
+def ask(address: str, *, without_token: bool = False) -> Answer:
+    """Ask at HOST:PORT; takes at most the sum of the two time limits, twice where a token is set that is taken.
+
+    Args:
+        address: where.
+        without_token: ask as one who has no token, whatever is set here.
+    """
     try:
         socket.create_connection(split_address(address), timeout=CONNECT_TIMEOUT_S).close()
     except OSError as error:
         return Answer(kind="closed", detail=str(error))
     command = [sys.executable, "-P", str(Path(__file__)), address]
+    environment = {**os.environ, "RAY_AUTH_MODE": "disabled"} if without_token else None
     try:
-        asked = subprocess.run(command, capture_output=True, text=True, timeout=ANSWER_TIMEOUT_S, check=False)
+        asked = subprocess.run(
+            command, capture_output=True, text=True, timeout=ANSWER_TIMEOUT_S, check=False, env=environment
+        )
     except subprocess.TimeoutExpired:
         return Answer(kind="silent", detail=f"no answer within {ANSWER_TIMEOUT_S:g} s")
     if asked.returncode != 0:
         lines = asked.stderr.strip().splitlines()
         return Answer(kind="silent", detail=lines[-1] if lines else f"exit code {asked.returncode}")
     told = json.loads(asked.stdout.splitlines()[-1])
-    return Answer(**{**told, "hosts": tuple(told["hosts"])})
+    answer = Answer(**{**told, "hosts": tuple(told["hosts"])})
+    if answer.kind != "cluster" or not answer.has_token:
+        return answer
+    return replace(answer, needs_token=ask(address, without_token=True).kind != "cluster")
 
 
 def split_address(address: str) -> tuple[str, int]:

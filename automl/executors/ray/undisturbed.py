@@ -1,7 +1,10 @@
-"""Keeps Ray from handling SIGTERM in this process: its handlers would end the program on the spot.
+"""Keeps Ray from handling SIGTERM in this process, and from writing to its output.
+
+Its handlers would end the program on the spot.
 
 Ray has two: one of Python's, which leaves with exit code 15, and one in its C++ core, which prints a stack trace and
-aborts. Both are put in place by `ray.init`, whatever the program has installed before.
+aborts. Both are put in place by `ray.init`, whatever the program has installed before. Its reports of workers that have
+died go to standard output in any case; each such end is told by ourselves, with its cause.
 """
 
 import ctypes
@@ -9,7 +12,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ray._private import utils
+from ray._private import utils, worker
 
 __all__ = ["undisturbed"]
 
@@ -20,6 +23,7 @@ _ACTION_BYTES = 1024
 @contextmanager
 def undisturbed() -> Iterator[None]:
     """Leave the handling of SIGTERM as it is while Ray connects; one that comes meanwhile is handled afterwards."""
+    listen, worker.listen_error_messages = worker.listen_error_messages, lambda *arguments: None
     set_handler, utils.set_sigterm_handler = utils.set_sigterm_handler, lambda handler: None
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     action = _action()
@@ -29,6 +33,7 @@ def undisturbed() -> Iterator[None]:
         _restore(action)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         utils.set_sigterm_handler = set_handler
+        worker.listen_error_messages = listen
 
 
 def _action() -> "ctypes.Array[ctypes.c_char]":

@@ -135,18 +135,22 @@ def test_two_machines_started_by_hand_share_a_trial(tmp_path: Path) -> None:
     assert ended.code == 0, ended
 
 
-def test_token_for_a_cluster_that_has_none_does_no_harm(monkeypatch: pytest.MonkeyPatch, ray_cluster: None) -> None:
+def test_token_for_a_cluster_that_has_none_is_refused_with_advice(
+    monkeypatch: pytest.MonkeyPatch, ray_cluster: None
+) -> None:
     for name, value in token_in(TOKEN).items():
         monkeypatch.setenv(name, value)
     answer = ask(ray.get_runtime_context().gcs_address)
     assert answer == Answer(
         kind="cluster",
         has_token=True,
+        needs_token=False,
         ray=ray.__version__,
         python=PYTHON,
         is_private=True,
         hosts=(socket.gethostname(),),
     )
+    assert "RAY_AUTH_MODE=disabled" in str(why_not("h:6379", answer))
 
 
 @pytest.mark.parametrize(
@@ -273,7 +277,7 @@ from automl.executors.ray.cluster import Cluster
 with Interrupt() as interrupt:
     cluster = Cluster(None)
     os.kill(os.getpid(), signal.SIGTERM)
-    print(interrupt.count)
+    print(interrupt.count, flush=True)
     cluster.close()
 os.kill(os.getpid(), signal.SIGTERM)
 """

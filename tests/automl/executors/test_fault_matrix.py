@@ -45,7 +45,7 @@ def working(limits: Limits | None = None, ranks: int = RANKS) -> Iterator[RayExe
     executor = RayExecutor(TOY, "digits", request=Request(ranks=ranks, cpus=1), concurrency=1, limits=limits)
     with executor:
         yield executor
-        pids, own = processes_of(executor), {group.id for group in executor._groups}
+        pids, own = processes_of(executor), {group.reservation.id for group in executor._groups}
     until(lambda: not living_ranks() & set(pids), 10.0, "the end of all ranks")
     assert not reservations() & own
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from automl.executors.ray import lifeline
 from automl.executors.ray.lifeline import MISSES, Lifeline, is_at_work
 
 
@@ -51,6 +50,6 @@ def test_head_that_does_not_answer_is_missed_only_after_some_attempts(monkeypatc
             raise error
         return socket.socket()
 
-    monkeypatch.setattr(lifeline.socket, "create_connection", connect)
+    monkeypatch.setattr(socket, "create_connection", connect)
     line = Lifeline([], ("head", 6379))
     assert [line.is_whole() for _ in range(2 * MISSES)] == [True] * (2 * MISSES - 1) + [False]
