@@ -93,6 +93,8 @@ def describe_failure(error: Exception | SystemExit, rank: int | None) -> Failure
     shown = reason or error
     advice = cuda_in_loader_worker(error)
     message = advice or str(shown) or type(shown).__name__
+    if isinstance(error, SystemExit):
+        message = f"the training called sys.exit({error.code!r})"
     is_follow_up = isinstance(error, PeerFailedError) or any(sign in message.lower() for sign in _PEER_IS_GONE)
     cause: FailureCause = "user_error"
     if reason is not None:

@@ -251,11 +251,13 @@ class RayExecutor(Executor):
 
     def _tend(self) -> Sequence[Event]:
         now = time.monotonic()
-        if now - self._alive_at >= ALIVE_S:
+        is_due = self._machines.is_due(now)
+        if is_due or now - self._alive_at >= ALIVE_S:
             self._alive_at = now
             if not self._cluster.is_alive():
                 raise WorkersLostError("the Ray cluster is gone: its head, or the server of this machine, has ended")
-        if self._machines.look(now):
+        if is_due:
+            self._machines.look(now)
             self._close_idle_groups(now)
         events = [event for group in self._groups if (event := self._look_after(group, now)) is not None]
         self._forget_closed_groups()

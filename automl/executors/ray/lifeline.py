@@ -36,7 +36,7 @@ class Lifeline:
 
         A head that merely does not answer is missed only at the call number `MISSES`.
         """
-        return all(map(is_at_work, self._servers)) and self._is_head_there()
+        return all(map(_can_answer, self._servers)) and self._is_head_there()
 
     def _is_head_there(self) -> bool:
         if self._head is None:
@@ -51,6 +51,14 @@ class Lifeline:
             return self._misses < MISSES
         self._misses = 0
         return True
+
+
+def _can_answer(process: psutil.Process) -> bool:
+    """Whether a server is at work, and nobody has stopped it (SIGSTOP): whoever asks it then waits for ever."""
+    try:
+        return is_at_work(process) and process.status() != psutil.STATUS_STOPPED
+    except psutil.NoSuchProcess:
+        return False
 
 
 def is_at_work(process: psutil.Process) -> bool:

@@ -91,10 +91,12 @@ class Machines:
         """Trials that shall run at once; a number that a person gave may be more than fits, so that a cluster grows."""
         return self.fitting if self._concurrency == "auto" else self._concurrency
 
-    def look(self, now: float) -> bool:
-        """See which machines are there now, if the last look is long ago; return whether that was so."""
-        if now - self._looked_at < LOOK_S:
-            return False
+    def is_due(self, now: float) -> bool:
+        """Whether the last look is long ago."""
+        return now - self._looked_at >= LOOK_S
+
+    def look(self, now: float) -> None:
+        """See which machines are there now."""
         before = self.alive
         self._refresh()
         self._looked_at = now
@@ -102,7 +104,6 @@ class Machines:
             if changed:
                 names = ", ".join(sorted(self.hosts[node] for node in changed))
                 _log.info("machines %s: %s; the cluster now holds %d trials at once", word, names, self.fitting)
-        return True
 
     def shun(self, nodes: Collection[str]) -> None:
         """Use these machines no more."""

@@ -35,9 +35,9 @@ def head() -> Iterator[RayNode]:
         yield node
 
 
-def kill(processes: list[psutil.Process], name: str) -> None:
+def kill(processes: list[psutil.Process], name: str, how: signal.Signals = signal.SIGKILL) -> None:
     (server,) = [process for process in processes if process.name() == name]
-    server.kill()
+    server.send_signal(how)
 
 
 def wait_for_trials(home: Home, command: Command) -> None:
@@ -62,11 +62,14 @@ def check_given_back(trials: tuple[Trial, ...]) -> None:
     assert [trial.state for trial in trials] == [TrialState.PAUSED] * 2
 
 
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
 @pytest.mark.parametrize("server", ["gcs_server", "raylet"])
-def test_search_ends_soon_after_its_private_cluster_and_can_be_resumed(home: Home, server: str) -> None:
+def test_search_ends_soon_after_its_private_cluster_and_can_be_resumed(
+    home: Home, server: str, how: signal.Signals
+) -> None:
     with home.search(*SLOW) as command:
         wait_for_trials(home, command)
-        kill(command.family(), server)
+        kill(command.family(), server, how)
         check_lost(home, command, time.monotonic())
         until(lambda: not command.family(), 5.0, "the end of all processes")
     with home.resume() as resumed:
