@@ -2,6 +2,10 @@ import os
 from collections.abc import Generator
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy machine")
 
 NEEDED = [word for word in os.environ.get("AUTOML_TESTS_MAY_NOT_SKIP", "").lower().split(",") if word]
 """Words of the reasons for which no test may be skipped: the continuous integration has all that they need."""
