@@ -183,6 +183,8 @@ class SearchLoop:
         self._notice_slots()
         view = self._present_view()
         self._executor.wants_more = self._may_start_more(view)
+        if not self._executor.wants_more and self._sign.stop is None:
+            return self._reason_without_room(view)
         while self._has_room:
             action = self._scheduler.next_action(
                 view.trials, self._not_ours(view.claimable), view.standing.limits.trials
@@ -213,6 +215,15 @@ class SearchLoop:
     def _has_room(self) -> bool:
         is_to_end = self._sign.stop is not None or self._interrupt.count > 0
         return not is_to_end and len(self._live) < self._executor.slots
+
+    def _reason_without_room(self, view: View) -> str | None:
+        """Why nothing will be started any more, asked while no place is kept for it; None: others may change that."""
+        action = self._scheduler.next_action(view.trials, self._not_ours(view.claimable), view.standing.limits.trials)
+        if isinstance(action, Done):
+            return action.reason
+        if not isinstance(action, Wait):
+            self._waits_since = -1  # there is something to start again, once it has a place
+        return None
 
     def _may_start_more(self, view: View) -> bool:
         """Whether places for more trials are of use: the budget has some left, and there was something to start."""

@@ -158,7 +158,7 @@ def check_trial(trial: Trial) -> None:
 
 
 @pytest.mark.postgres
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_searches_on_a_server_that_are_killed_and_cut_off_lose_nothing(
     server: PostgresServer, tmp_path: Path, seed: int
 ) -> None:
@@ -182,7 +182,7 @@ def test_searches_on_a_server_that_are_killed_and_cut_off_lose_nothing(
     check_study(storage, crowd.interrupted)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_searches_on_sqlite_that_are_killed_and_stopped_lose_nothing(tmp_path: Path, seed: int) -> None:
     storage = f"sqlite:///{tmp_path}/studies.db"
     with crowd_on(storage, tmp_path, seed) as crowd:

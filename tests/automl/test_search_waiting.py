@@ -111,6 +111,27 @@ def test_slots_that_come_and_go_are_used_and_shown(toy_search: Search, monkeypat
     assert most_at_once(recorder.events[changed:]) == 1, "those that ran may end, and one at a time follows"
 
 
+def test_search_without_a_place_ends_when_others_have_used_up_the_budget(
+    toy_search: Search, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fields: dict[str, Any] = {"trials": 2, "epochs": 2, "space": "tests.helpers.steady_toy"}
+
+    class NoPlace(InlineExecutor):
+        slots = 0
+
+        def events(self, timeout_s: float) -> Sequence[Happened]:
+            if not others:
+                others.append(toy_search(**fields).exit_code)
+            return super().events(timeout_s)
+
+    others: list[int] = []
+    kinds = iter([NoPlace, InlineExecutor])
+    monkeypatch.setattr(session, "make_executor", lambda spec, data, check: next(kinds)(spec.trainer, data))
+    outcome = toy_search(**fields)
+    assert others == [0]
+    assert outcome.reason == "all 2 trials ended"
+
+
 def most_at_once(events: Sequence[Event]) -> int:
     running, most = 0, 0
     for event in events:
