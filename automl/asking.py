@@ -172,16 +172,7 @@ class Asker:
     def _end_untrained(self, lease: Lease, trial: Trial, cause: FailureCause, message: str) -> None:
         self._study.tell(lease, TrialState.FAILED, cause=cause, attributes={"error": message})
         self._keeper.discard(lease)
-        self._observe(
-            TrialEnded(
-                number=trial.number,
-                state=TrialState.FAILED,
-                epoch=trial.last_epoch,
-                value=trial.reports.get(trial.last_epoch),
-                cause=cause,
-                message=message,
-            )
-        )
+        self._observe(TrialEnded.of(trial, TrialState.FAILED, cause=cause, message=message))
 
     def _refuse(self, action: Refuse) -> None:
         self._study.add_infeasible(

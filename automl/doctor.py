@@ -4,16 +4,16 @@ import platform
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from automl.byte_sizes import in_words
 from automl.env import default_storage, ray_temp_folder, visible_devices
 from automl.errors import AutomlError
 from automl.executors.ray.sessions import Session, remove, sessions
-from automl.machine import disk_space, existing_part, this_machine
+from automl.executors.ray.versions import installed_version
+from automl.machine import disk_space, this_machine
 from studies.errors import StudyError
-from trainers.artifact_files import is_url
+from trainers.artifact_files import existing_part, is_url
 
 __all__ = ["Check", "clean", "examine"]
 
@@ -84,7 +84,7 @@ def _without_stopping(topic: str, look: Callable[[], Check]) -> Check:
 
 
 def _versions() -> Check:
-    found = {name: _version(name) for name in _PACKAGES}
+    found = {name: installed_version(name) for name in _PACKAGES}
     missing = [name for name, number in found.items() if number is None]
     return Check(
         topic="versions",
@@ -94,13 +94,6 @@ def _versions() -> Check:
         problems=[f"{name} is not installed; run: pip install {name}" for name in missing],
         facts={"python": platform.python_version(), **found},
     )
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def _machine() -> Check:

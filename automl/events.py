@@ -1,9 +1,9 @@
 """What happens in a search, as values: the progress view and the log are told nothing else."""
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
-from studies.trial import TrialState
+from studies.trial import Trial, TrialState
 
 __all__ = ["EpochReported", "Event", "NewBest", "SlotsChanged", "TrialEnded", "TrialRefused", "TrialStarted"]
 
@@ -43,6 +43,20 @@ class TrialEnded:
     value: float | None
     cause: str | None = None
     message: str = ""
+
+    @classmethod
+    def of(
+        cls, trial: Trial, state: TrialState, *, value: float | None = None, cause: str | None = None, message: str = ""
+    ) -> Self:
+        """The end of a trial as it stands; without a value of its own its last report is shown."""
+        return cls(
+            number=trial.number,
+            state=state,
+            epoch=trial.last_epoch,
+            value=value if value is not None else trial.reports.get(trial.last_epoch),
+            cause=cause,
+            message=message,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
@@ -24,14 +23,12 @@ class Interrupt:
     Attributes:
         count: how many came so far.
         signal: the first one, or None.
-        requested_at: when the first one came, by the monotonic clock.
     """
 
     def __init__(self, notify: Callable[[], None] = lambda: None) -> None:
         self._notify = notify
         self.count = 0
         self.signal: signal.Signals | None = None
-        self.requested_at = 0.0
         self._is_starting = True
         self._previous: dict[signal.Signals, signal.Handlers] = {}
 
@@ -83,7 +80,6 @@ class Interrupt:
     def _note(self, number: int, frame: FrameType | None) -> None:
         if self.count == 0:
             self.signal = signal.Signals(number)
-            self.requested_at = time.monotonic()
         self.count += 1
         self._notify()
         if self._is_starting and self.count > 1:

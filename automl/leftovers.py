@@ -18,6 +18,8 @@ from contextlib import contextmanager, suppress
 
 import psutil
 
+from automl.processes import is_at_work
+
 __all__ = ["no_leftovers"]
 
 GRACE_S = 1.0
@@ -78,7 +80,7 @@ def _serves(process: psutil.Process) -> bool:
 
 
 def _end(processes: Sequence[psutil.Process]) -> None:
-    names = [f"{_name(process)} (pid {process.pid})" for process in processes if _is_alive(process)]
+    names = [f"{_name(process)} (pid {process.pid})" for process in processes if is_at_work(process)]
     for process in processes:
         with suppress(psutil.Error):
             process.terminate()
@@ -91,7 +93,7 @@ def _end(processes: Sequence[psutil.Process]) -> None:
     if names:
         count = "a process" if len(names) == 1 else f"{len(names)} processes"
         _log.warning("ended %s that the task had left behind: %s", count, ", ".join(names))
-    stubborn = [process.pid for process in processes if _is_alive(process)]
+    stubborn = [process.pid for process in processes if is_at_work(process)]
     if stubborn:
         _log.error("cannot end processes of the task; they wait for a device or a disk pids=%s", stubborn)
 
@@ -128,13 +130,6 @@ def _reap(processes: Sequence[psutil.Process]) -> None:
     for process in processes:
         with suppress(ChildProcessError):
             os.waitpid(process.pid, os.WNOHANG)
-
-
-def _is_alive(process: psutil.Process) -> bool:
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def _name(process: psutil.Process) -> str:

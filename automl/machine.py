@@ -7,7 +7,9 @@ from pathlib import Path, PurePosixPath
 
 import psutil
 
-__all__ = ["DiskSpace", "Machine", "disk_space", "existing_part", "memory_limit_bytes", "this_machine"]
+from trainers.artifact_files import existing_part
+
+__all__ = ["DiskSpace", "Machine", "disk_space", "memory_limit_bytes", "this_machine"]
 
 _CGROUPS = Path("/sys/fs/cgroup")
 _OWN_CGROUPS = Path("/proc/self/cgroup")
@@ -88,11 +90,6 @@ def disk_space(folder: Path) -> DiskSpace:
     return DiskSpace(
         folder=existing, size_bytes=facts.f_blocks * facts.f_frsize, free_bytes=facts.f_bavail * facts.f_frsize
     )
-
-
-def existing_part(folder: Path) -> Path:
-    """The folder itself, or the nearest one above it that is there."""
-    return next(part for part in (folder.absolute(), *folder.absolute().parents) if part.exists())
 
 
 def _limit_files(root: Path, own: Path) -> Iterator[Path]:

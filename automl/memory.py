@@ -15,7 +15,6 @@ __all__ = [
     "MOST_KILLS",
     "cuts_batches",
     "kept_number",
-    "micro_batch",
     "more_parts",
 ]
 
@@ -34,14 +33,9 @@ def cuts_batches(trainer: Trainer) -> bool:
     return ACCUMULATE in trainer.hyperparameters
 
 
-def micro_batch(training: TrainConfig, ranks: int) -> int:
-    """Most items that a rank computes at a time."""
-    return -(-training.batch_size // (ranks * training.accumulate))
-
-
 def more_parts(training: TrainConfig, ranks: int) -> int | None:
     """Micro-batches per step that need about half the memory; None when a rank computes single items already."""
-    if micro_batch(training, ranks) <= 1:
+    if training.micro_batch(ranks) <= 1:
         return None
     return min(2 * training.accumulate, -(-training.batch_size // ranks))
 

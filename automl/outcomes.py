@@ -7,9 +7,9 @@ from functools import partial
 from automl.artifacts import Artifacts
 from automl.events import EpochReported, Event, NewBest
 from automl.executors.base import Executor, Failed, Finished, Reported
-from automl.memory import ACCUMULATE, MICRO_BATCH, cuts_batches, micro_batch, more_parts
+from automl.memory import ACCUMULATE, MICRO_BATCH, cuts_batches, more_parts
 from automl.outbox import KeptReport
-from automl.reports import facts_about, ledger_row, numbers_in, problem_with_report, problem_with_result
+from automl.reports import facts_about, kept_report, problem_with_report, problem_with_result
 from automl.retries import facts_to_keep, is_tried_again
 from automl.running import LiveTrial, LiveTrials
 from automl.scheduler import Scheduler
@@ -105,12 +105,7 @@ class Outcomes:
             self._store.cancel(live)
             self._fail(live, problem)
             return
-        kept = KeptReport(
-            epoch=report.epoch,
-            value=float(report.metrics[self._spec.metric]),
-            metrics=numbers_in(report.metrics),
-            checkpoint=ledger_row(report, live.lease),
-        )
+        kept = kept_report(report, self._spec.metric, live.lease)
         self._store.report(live, kept, partial(self._decide, live, kept))
 
     def _decide(self, live: LiveTrial, report: KeptReport, view: View) -> None:
@@ -202,7 +197,7 @@ class Outcomes:
         return more_parts(_training(live), self._spec.procs_per_trial) if self._cuts_batches else None
 
     def _micro_batch(self, training: TrainConfig) -> int:
-        return micro_batch(training, self._spec.procs_per_trial)
+        return training.micro_batch(self._spec.procs_per_trial)
 
     def _cut_batches(self, live: LiveTrial, failure: Failure, parts: int) -> None:
         """Try again with half the micro-batch; whoever goes on with the trial later begins with it."""

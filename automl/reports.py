@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from typing import TypeGuard
 
 from automl.objective import is_finite
+from automl.outbox import KeptReport
 from automl.worker import Failure
 from studies.json_text import from_json, strict_json
 from studies.trial import CheckpointRecord, Lease
 from trainers.reporting import Report, TrialResult
 
-__all__ = ["facts_about", "ledger_row", "numbers_in", "plain", "problem_with_report", "problem_with_result"]
+__all__ = ["facts_about", "kept_report", "numbers_in", "plain", "problem_with_report", "problem_with_result"]
 
 
 def problem_with_report(report: Report, metric: str) -> Failure | None:
@@ -48,7 +49,23 @@ def numbers_in(metrics: Mapping[str, object]) -> Mapping[str, float]:
     return {name: float(value) for name, value in metrics.items() if isinstance(value, int | float)}
 
 
-def ledger_row(report: Report, lease: Lease) -> CheckpointRecord | None:
+def kept_report(report: Report, metric: str, lease: Lease) -> KeptReport:
+    """A report without a problem as a study stores it.
+
+    Args:
+        report: what a training told.
+        metric: the objective.
+        lease: of its trial.
+    """
+    return KeptReport(
+        epoch=int(report.epoch),
+        value=float(report.metrics[metric]),
+        metrics=numbers_in(report.metrics),
+        checkpoint=_ledger_row(report, lease),
+    )
+
+
+def _ledger_row(report: Report, lease: Lease) -> CheckpointRecord | None:
     """The row of the ledger for the checkpoint of a report; None when it has none."""
     file = report.checkpoint
     if file is None:

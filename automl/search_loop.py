@@ -14,7 +14,7 @@ from automl.interrupt import Interrupt
 from automl.outbox import Outbox
 from automl.outcomes import Outcomes
 from automl.running import LiveTrials
-from automl.scheduler import Done, Scheduler, Wait
+from automl.scheduler import Action, Done, Scheduler, Wait
 from automl.spec import SearchSpec
 from automl.starting import Starter
 from automl.stop_sign import StopSign
@@ -32,7 +32,6 @@ LEASE_S = 90.0
 """How long a trial stays ours without a sign of life: longer than a database may be away."""
 POLL_S = 0.5
 """Longest wait for an event, so that signals, limits and other machines are noticed."""
-
 FINDERS = 2
 """How many checkpoints are read at a time to see whether trials can go on from them."""
 
@@ -186,9 +185,7 @@ class SearchLoop:
         if not self._executor.wants_more and self._sign.stop is None:
             return self._reason_without_room(view)
         while self._has_room:
-            action = self._scheduler.next_action(
-                view.trials, self._not_ours(view.claimable), view.standing.limits.trials
-            )
+            action = self._next_action(view)
             if isinstance(action, Wait | Done):
                 self._waits_since = len(view.trials)
                 return action.reason if isinstance(action, Done) else None
@@ -216,9 +213,12 @@ class SearchLoop:
         is_to_end = self._sign.stop is not None or self._interrupt.count > 0
         return not is_to_end and len(self._live) < self._executor.slots
 
+    def _next_action(self, view: View) -> Action:
+        return self._scheduler.next_action(view.trials, self._not_ours(view.claimable), view.standing.limits.trials)
+
     def _reason_without_room(self, view: View) -> str | None:
         """Why nothing will be started any more, asked while no place is kept for it; None: others may change that."""
-        action = self._scheduler.next_action(view.trials, self._not_ours(view.claimable), view.standing.limits.trials)
+        action = self._next_action(view)
         if isinstance(action, Done):
             return action.reason
         if not isinstance(action, Wait):

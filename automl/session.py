@@ -258,11 +258,7 @@ def _search(
             ending = loop.run()
     finally:
         observer.end()
-    return ending if size_limit is None else _with_advice(ending, size_limit.advice(study.trials()))
-
-
-def _with_advice(ending: Ending, advice: str) -> Ending:
-    return replace(ending, reason=ending.reason + advice)
+    return ending if size_limit is None else replace(ending, reason=ending.reason + size_limit.advice(study.trials()))
 
 
 def _outcome(spec: SearchSpec, study: Study, ending: Ending, interrupt: Interrupt | None) -> SearchOutcome:
@@ -324,7 +320,7 @@ def _opened(storage: Storage, spec: SearchSpec, explicit: Mapping[str, object], 
     )
     check_same_data(study, fingerprint)
     set_mark(artifacts, study)
-    for warning in sharing_warnings(study, storage.file) if storage.file is not None else ():
+    for warning in sharing_warnings(study, storage.file):
         _log.warning("%s", warning)
     if known is not None:
         # Only what was said now: another process may have changed the rest since it was read.

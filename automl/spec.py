@@ -27,7 +27,7 @@ from search_spaces.discovery import PluginImportError
 from search_spaces.errors import InvalidSpaceError, SpaceNameClashError, UnknownSearchSpaceError, did_you_mean
 from search_spaces.space import SearchSpace
 from studies.names import check_keys, check_study_name
-from trainers.artifact_files import is_url
+from trainers.artifact_files import existing_part, is_url
 from trainers.config import Direction, Precision
 from trainers.data.spec import BUILT_IN_SOURCES, DataSpec
 from trainers.errors import InvalidTrainerError, UnknownTrainerError
@@ -220,8 +220,7 @@ class SearchSpec(BaseModel):
         root = absolute_root(value)  # its ValueError is collected
         if is_url(root):
             return root
-        folder = Path(root)
-        nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
+        nearest = existing_part(Path(root))
         if not nearest.is_dir():
             raise ValueError(f"{nearest} is a file; give a folder")
         if not os.access(nearest, os.W_OK | os.X_OK):

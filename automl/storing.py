@@ -180,16 +180,7 @@ class TrialStore:
 
     def _leave(self, live: LiveTrial, end: KeptResult, trial: Trial, message: str = "") -> None:
         self._live.forget(live)
-        self._observe(
-            TrialEnded(
-                number=trial.number,
-                state=end.state,
-                epoch=trial.last_epoch,
-                value=end.value if end.value is not None else trial.reports.get(trial.last_epoch),
-                cause=end.cause,
-                message=message,
-            )
-        )
+        self._observe(TrialEnded.of(trial, end.state, value=end.value, cause=end.cause, message=message))
 
     def _keep(self, live: LiveTrial, result: KeptResult) -> str:
         """Keep what the database could not take on this machine; where it lies, in words."""

@@ -28,13 +28,15 @@ _NETWORK_FUSE = frozenset(
 _ADVICE = "SQLite is made for one machine, so that trials may be lost or done twice; use PostgreSQL (--storage postgresql://...)"
 
 
-def sharing_warnings(study: Study, file: Path) -> tuple[str, ...]:
+def sharing_warnings(study: Study, file: Path | None) -> tuple[str, ...]:
     """Say in a line each what speaks against this SQLite file; empty when nothing does.
 
     Args:
         study: one of its studies.
-        file: the database.
+        file: the database; None: it is on a server, against which nothing speaks.
     """
+    if file is None:
+        return ()
     warnings = []
     mounts = _MOUNTS.read_text(errors="surrogateescape") if _MOUNTS.exists() else ""
     if kind := network_file_system(file.resolve(), mounts):

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from trainers.errors import ArtifactStoreError
 
-__all__ = ["FileFacts", "Location", "is_url", "local_copy", "write_file"]
+__all__ = ["FileFacts", "Location", "existing_part", "is_url", "local_copy", "write_file"]
 
 Location: TypeAlias = str | Path
 """A path of this machine, or a URL such as `s3://bucket/runs`."""
@@ -31,6 +31,11 @@ class FileFacts:
 
     digest: str
     size_bytes: int
+
+
+def existing_part(folder: Path) -> Path:
+    """The folder itself, or the nearest one above it that is there."""
+    return next(part for part in (folder.absolute(), *folder.absolute().parents) if part.exists())
 
 
 def is_url(location: Location) -> bool:

@@ -68,6 +68,10 @@ class TrainConfig(BaseModel):
     min_change: Annotated[float, Field(ge=0.0)] = 0.0
     """Smallest change of the objective that counts as an improvement."""
 
+    def micro_batch(self, ranks: int) -> int:
+        """Most items that a rank computes at a time."""
+        return -(-self.batch_size // (ranks * self.accumulate))
+
 
 class TrainTask(BaseModel):
     """One trial as a trainer sees it: a configuration, how to train it, and where its checkpoints live."""

@@ -24,7 +24,7 @@ import torch.distributed as dist
 from torch import nn
 
 from trainers.devices import device_of_rank
-from trainers.errors import PeerFailedError, RanksDivergedError
+from trainers.errors import PeerFailedError, RanksDivergedError, causes
 from trainers.replicas import buffers_to_share, checksum
 from trainers.reporting import Decision
 
@@ -269,9 +269,5 @@ def forget_frames(error: BaseException) -> None:
 
     Whoever keeps the error (to report it, say) would otherwise keep the wrapper, and `Ranks.close` would hang.
     """
-    seen: set[int] = set()
-    link: BaseException | None = error
-    while link is not None and id(link) not in seen:
-        seen.add(id(link))
+    for link in causes(error):
         traceback.clear_frames(link.__traceback__)
-        link = link.__cause__ or link.__context__

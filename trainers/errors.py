@@ -1,6 +1,7 @@
 """Why a training can end badly: every error names the cause word that is stored on the trial."""
 
 import errno
+from collections.abc import Iterator
 from typing import ClassVar, Literal, TypeAlias
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "UnknownTrainerError",
     "UnsupportedDeviceError",
     "UserCodeError",
+    "causes",
     "full_disk",
     "is_out_of_memory",
 ]
@@ -98,17 +100,25 @@ class InvalidTrainerError(TypeError):
     """What a name refers to is no trainer, or two trainers share one name."""
 
 
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """An error, and one after the other what it was raised from."""
+    seen: set[int] = set()
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
+        yield link
+        link = link.__cause__ or link.__context__
+
+
 def full_disk(error: BaseException) -> OSError | None:
     """The error of a full disk, or of a quota used up, among what led to an error; None: it has another reason.
 
     Libraries put their own error in its place, as `torch.save` does.
     """
-    reason: BaseException | None = error
-    while reason is not None:
-        if isinstance(reason, OSError) and reason.errno in (errno.ENOSPC, errno.EDQUOT):
-            return reason
-        reason = reason.__cause__ or reason.__context__
-    return None
+    return next(
+        (link for link in causes(error) if isinstance(link, OSError) and link.errno in (errno.ENOSPC, errno.EDQUOT)),
+        None,
+    )
 
 
 def is_out_of_memory(error: BaseException) -> bool:

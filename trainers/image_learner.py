@@ -48,7 +48,7 @@ class ImageLearner:
         self._train = DeviceImages(data.train, data, ranks.device)
         self._validation = DeviceImages(data.validation, data, ranks.device)
         self._batches = epoch_batches(len(data.train), training.batch_size)
-        self._micro_batch = -(-training.batch_size // (ranks.world_size * training.accumulate))
+        self._micro_batch = training.micro_batch(ranks.world_size)
         check_precision(training.precision, ranks.device)
         self._precision = MixedPrecision(resolve_precision(training.precision, ranks.device), ranks.device)
         seed_torch(torch_seed(Purpose.WEIGHTS, training.seed), ranks.device)

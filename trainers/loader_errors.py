@@ -5,9 +5,10 @@ start method; what helps is to leave the dataset's tensors on the CPU.
 """
 
 import re
-from collections.abc import Iterator
 from types import TracebackType
 from typing import Literal
+
+from trainers.errors import causes
 
 __all__ = ["cuda_in_loader_worker", "end_of_loader_worker"]
 
@@ -38,7 +39,7 @@ def cuda_in_loader_worker(error: BaseException) -> str | None:
         One sentence that names the dataset's class, or its file and line where the traceback has no variables any
         more; None: the error is another one.
     """
-    for link in _chain(error):
+    for link in causes(error):
         if _is_from_a_worker(str(link)):
             said = _first_sentence(str(link))
             return (
@@ -57,18 +58,10 @@ def end_of_loader_worker(error: BaseException) -> Literal["killed", "gone"] | No
     Returns:
         `killed`: from outside, by SIGKILL; `gone`: somehow; None: the error is another one.
     """
-    texts = [str(link) for link in _chain(error)]
+    texts = [str(link) for link in causes(error)]
     if any(map(_IS_KILLED.search, texts)):
         return "killed"
     return "gone" if any(map(_IS_GONE.search, texts)) else None
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An error, and what it was raised from."""
-    link: BaseException | None = error
-    while link is not None:
-        yield link
-        link = link.__cause__ or link.__context__
 
 
 def _is_from_a_worker(text: str) -> bool:

@@ -13,8 +13,7 @@ __all__ = ["QuietOption", "resume", "search"]
 _RESUMABLE = (
     "storage", "artifacts", "data", "trials", "timeout", "target_value", "sampler", "pruner", "concurrency",
     "procs_per_trial", "gpus_per_trial", "cpus_per_trial", "memory_per_trial", "spread", "precision", "max_params",
-    "executor",
-    "ray_address", "wait_for_nodes", "trial_timeout", "stall_timeout", "max_retries", "max_failures",
+    "executor", "ray_address", "wait_for_nodes", "trial_timeout", "stall_timeout", "max_retries", "max_failures",
 )  # fmt: skip
 
 ConfigOption: TypeAlias = Annotated[

@@ -5,7 +5,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from automl.machine import disk_space, existing_part, memory_limit_bytes, this_machine
+from automl.machine import disk_space, memory_limit_bytes, this_machine
+from trainers.artifact_files import existing_part
 
 
 def written(file: Path, text: str) -> Path:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from automl.executors import inline
-from automl.memory import micro_batch, more_parts
+from automl.memory import more_parts
 from automl.worker import Failure, Outcome, run_task
 from search_spaces.configuration import JsonScalar
 from studies.storage import Storage
@@ -42,10 +42,10 @@ def test_more_parts_always_make_the_micro_batch_smaller_and_end_at_one(batch_siz
     training = TrainConfig(batch_size=batch_size)
     while (parts := more_parts(training, ranks)) is not None:
         smaller = training.model_copy(update={"accumulate": parts})
-        assert micro_batch(smaller, ranks) < micro_batch(training, ranks)
+        assert smaller.micro_batch(ranks) < training.micro_batch(ranks)
         assert parts <= 2 * training.accumulate
         training = smaller
-    assert micro_batch(training, ranks) == 1
+    assert training.micro_batch(ranks) == 1
     assert training.accumulate == max(1, -(-batch_size // ranks))
 
 

@@ -33,18 +33,13 @@ class HungryTrainer(ToyTrainer):
 
     def fit(self, task: TrainTask, data: Any, ranks: "Ranks", reporter: Reporter) -> TrialResult:
         result = super().fit(task, data, ranks, reporter)
-        facts = {**result.facts, "micro_batch": _micro_batch(task, ranks)}
+        facts = {**result.facts, "micro_batch": task.training.micro_batch(ranks.world_size)}
         return TrialResult(outcome=result.outcome, epoch=result.epoch, facts=facts)
 
     def _train(self, task: TrainTask, ranks: "Ranks", reporter: Reporter, epoch: int) -> Decision | None:
-        items, room = _micro_batch(task, ranks), task.configuration["room"]
+        items, room = task.training.micro_batch(ranks.world_size), task.configuration["room"]
         self.tried.append((epoch, items))
         assert isinstance(room, int)
         if epoch == 2 and items > room:
             raise DeviceMemoryError(f"{items} items do not fit")
         return super()._train(task, ranks, reporter, epoch)
-
-
-def _micro_batch(task: TrainTask, ranks: "Ranks") -> int:
-    training = task.training
-    return -(-training.batch_size // (ranks.world_size * training.accumulate))

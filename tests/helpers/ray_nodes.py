@@ -13,7 +13,7 @@ from typing import Self
 
 import psutil
 
-from automl.executors.ray.lifeline import is_at_work
+from automl.processes import is_at_work
 from tests.helpers.commands import environment_of, until
 from tests.helpers.postgres import free_port
 

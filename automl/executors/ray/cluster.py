@@ -3,7 +3,7 @@
 import atexit
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,10 @@ from automl.executors.ray.servers import Servers
 from automl.executors.ray.undisturbed import undisturbed
 
 __all__ = ["Cluster", "ClusterError", "Node"]
+
+LEAVE_S = 2.0
+"""How long to wait for Ray to take leave of a cluster whose head does not answer."""
+_QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +41,11 @@ class Node:
     cpus: float
     gpus: float
     memory: float
+
+    @property
+    def offers(self) -> Mapping[str, float]:
+        """All of it, in Ray's names."""
+        return {"CPU": self.cpus, "GPU": self.gpus, "memory": self.memory}
 
 
 class Cluster:
@@ -107,12 +116,6 @@ class Cluster:
             else:
                 _leave_dead_cluster()
             self._has_joined = False
-
-
-LEAVE_S = 2.0
-"""How long to wait for Ray to take leave of a cluster whose head does not answer."""
-
-_QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
 
 
 def _leave_dead_cluster() -> None:

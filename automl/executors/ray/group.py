@@ -53,6 +53,8 @@ class WorkerGroup:
         self._ranks: list[Any] = []
         self._memory_kills: dict[int, int] = {}
         self._run: Run | None = None
+        limits = (crew.limits.trial_s, crew.limits.stall_s)
+        self._pulse_s = min([PULSE_S, *(limit / 4 for limit in limits if limit is not None)])
         self._pulsed_at = -math.inf
         self.rested_at = self._tended_at = time.monotonic()
         self.is_usable = True
@@ -204,11 +206,6 @@ class WorkerGroup:
         for index in set(range(len(self._ranks))) - self._run.pulsing:
             self._run.pulsing.add(index)
             self._listen(self._ranks[index].pulse.remote(), "pulse", index)
-
-    @property
-    def _pulse_s(self) -> float:
-        limits = self._crew.limits
-        return min([PULSE_S, *(limit / 4 for limit in (limits.trial_s, limits.stall_s) if limit is not None)])
 
     def _machine_of(self, rank: int) -> Collection[str]:
         """Identity of the machine of one rank, as far as it is known."""

@@ -9,7 +9,9 @@ from collections.abc import Sequence
 
 import psutil
 
-__all__ = ["Lifeline", "is_at_work"]
+from automl.processes import is_at_work
+
+__all__ = ["Lifeline"]
 
 CONNECT_TIMEOUT_S = 1.0
 """How long the head may take to accept a connection."""
@@ -57,13 +59,5 @@ def _can_answer(process: psutil.Process) -> bool:
     """Whether a server is at work, and nobody has stopped it (SIGSTOP): whoever asks it then waits for ever."""
     try:
         return is_at_work(process) and process.status() != psutil.STATUS_STOPPED
-    except psutil.NoSuchProcess:
-        return False
-
-
-def is_at_work(process: psutil.Process) -> bool:
-    """Whether a process runs: it has not ended, nor is it a dead one that its parent has not asked after."""
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False

@@ -10,7 +10,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from automl.memory_kills import memory_kills
 from automl.worker import Failure
 
-__all__ = ["ask_for_memory_kills", "died_at_birth", "ended_by_kernel", "in_a_line", "loss"]
+__all__ = ["ask_for_memory_kills", "died_at_birth", "ended_by_kernel", "in_a_line", "loss", "plain"]
 
 _ENDED_FOR_MEMORY = ("NODE_OUT_OF_MEMORY", "running low on memory")
 _LONGEST_MESSAGE = 400
@@ -60,9 +60,14 @@ def ask_for_memory_kills(node_id: str) -> Any:
     return task.options(num_cpus=0, max_retries=0, scheduling_strategy=place).remote()
 
 
+def plain(error: RayError) -> str:
+    """Ray's explanation, which may hold the traceback of another process, without colours."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+
+
 def in_a_line(error: RayError) -> str:
     """Ray's explanation without colours, line breaks and names of its own parts: the whole sentences that help."""
-    text = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", str(error)).split())
+    text = " ".join(plain(error).split())
     detail = re.search(r"Worker exit detail: (.+)", text)
     text = re.sub(r" (class_name|actor_id|pid|name|namespace|ip|job_id): \S*", "", detail[1] if detail else text)
     if len(text) <= _LONGEST_MESSAGE:

@@ -31,6 +31,7 @@ class Machines:
         demand: what one trial occupies.
         hosts: identity of a machine -> its name, also of those that have left.
         shunned: identities of machines that cannot be used.
+        fitting: trials that the usable machines hold at once, if nothing else runs on them.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class Machines:
         if why_not is not None:
             waited = f" after {wait_for_nodes_s:g} s" if wait_for_nodes_s else ""
             raise ClusterError(f"{why_not}{waited}; {_advice(request)}")
+        self._count()
         self._warn_of_fewer()
         most = max(node.cpus for node in self._nodes)
         if request.ranks > most and not request.spread:
@@ -75,11 +77,6 @@ class Machines:
     def alive(self) -> frozenset[str]:
         """Identities of the machines that are there."""
         return frozenset(node.id for node in self._nodes)
-
-    @property
-    def fitting(self) -> int:
-        """Trials that the usable machines hold at once, if nothing else runs on them."""
-        return capacity([node for node in self._nodes if node.id not in self.shunned], self.demand)
 
     @property
     def are_all_shunned(self) -> bool:
@@ -99,6 +96,7 @@ class Machines:
         """See which machines are there now."""
         before = self.alive
         self._refresh()
+        self._count()
         self._looked_at = now
         for word, changed in (("joined", self.alive - before), ("left", before - self.alive)):
             if changed:
@@ -108,6 +106,7 @@ class Machines:
     def shun(self, nodes: Collection[str]) -> None:
         """Use these machines no more."""
         self.shunned |= set(nodes)
+        self._count()
 
     def others_wait(self, own: Collection[str]) -> bool:
         """Whether anybody else on the cluster waits for a place that there is: for a group of them, a task or an actor.
@@ -124,10 +123,7 @@ class Machines:
     def _has_place_for(self, bundle: Mapping[str, float]) -> bool:
         """Whether some machine could hold it; what belongs to a group of places waits for nobody but that group."""
         return bundle.keys() <= {"CPU", "GPU", "memory"} and any(
-            bundle.get("CPU", 0) <= node.cpus
-            and bundle.get("GPU", 0) <= node.gpus
-            and bundle.get("memory", 0) <= node.memory
-            for node in self._nodes
+            all(amount <= node.offers[name] for name, amount in bundle.items()) for node in self._nodes
         )
 
     def warn_of_waiting(self, waited_s: float, now: float) -> None:
@@ -147,6 +143,10 @@ class Machines:
     def _refresh(self) -> None:
         self._nodes = self._cluster.nodes()
         self.hosts.update({node.id: node.host for node in self._nodes})
+
+    def _count(self) -> None:
+        """Count once for all questions: they come with every message of every trial."""
+        self.fitting = capacity([node for node in self._nodes if node.id not in self.shunned], self.demand)
 
     def _wait(self, seconds: float, check: Callable[[], None]) -> None:
         """Wait until machines can hold a trial; asking for a place also tells a cluster that can grow to do so."""

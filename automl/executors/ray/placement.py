@@ -67,7 +67,7 @@ class Demand:
 
     def ranks_on(self, node: "Node") -> int:
         """How many ranks a machine holds, if nothing else runs on it."""
-        return min(_times(name, _offer(node, name), share) for name, share in self.bundle().items())
+        return min(_times(name, node.offers[name], share) for name, share in self.bundle().items())
 
 
 def demand_for(request: Request, nodes: "Sequence[Node]", concurrency: int | Literal["auto"]) -> Demand:
@@ -111,7 +111,7 @@ def problem(nodes: "Sequence[Node]", demand: Demand) -> str | None:
     if capacity(nodes, demand) > 0:
         return None
     for name, share in demand.bundle().items():
-        needed, offers = demand.ranks * share, [_offer(node, name) for node in nodes]
+        needed, offers = demand.ranks * share, [node.offers[name] for node in nodes]
         if needed > sum(offers) + _ROUNDING:
             return f"a trial needs {_amount(name, needed)}, and the cluster has {_amount(name, sum(offers))}"
         if not demand.spread and needed > max(offers) + _ROUNDING:
@@ -158,10 +158,6 @@ def _times(name: str, offer: float, share: float) -> int:
 
 def _rounded_down(share: float) -> float:
     return max(1, math.floor(share * _DECIMALS + _ROUNDING)) / _DECIMALS
-
-
-def _offer(node: "Node", name: str) -> float:
-    return {"CPU": node.cpus, "GPU": node.gpus, "memory": node.memory}[name]
 
 
 def _amount(name: str, amount: float) -> str:

@@ -6,13 +6,14 @@ first on the import path before anything else of theirs is loaded.
 
 import os
 import queue
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import ray
 
-from automl.env import put_own_packages_first
+from automl.env import put_own_packages_first, visible_devices
 
 if TYPE_CHECKING:
     from automl.executors.ray.watch import Pulse
@@ -106,12 +107,11 @@ class Rank:
         """
         from automl.executors.ray.offspring import take_care_of_processes
         from automl.executors.ray.versions import mismatch, own_versions
-        from automl.worker import describe_failure
         from trainers.errors import UnknownTrainerError
 
         take_care_of_processes()  # for this thread, in which trials run
         try:
-            differing = mismatch(versions, own_versions(), _host())
+            differing = mismatch(versions, own_versions(), socket.gethostname())
             if differing is not None:
                 raise RuntimeError(differing)
             import torch
@@ -121,26 +121,22 @@ class Rank:
             torch.set_num_threads(threads)
             self._trainer = load_trainer(trainer)
             self._data = data
-        except UnknownTrainerError as error:
-            advice = (
-                f"machine {_host()} cannot import {trainer}; install it there, or set PYTHONPATH before `ray start`"
-            )
-            error.args = (advice,)  # the driver has it
-            self._unusable = Unusable(describe_failure(error, rank=None), is_for_good=True)
+        except UnknownTrainerError as error:  # the driver has it
+            advice = "install it there, or set PYTHONPATH before `ray start`"
+            error.args = (f"machine {socket.gethostname()} cannot import {trainer}; {advice}",)
+            self._refuse(error, rank=None, is_for_good=True)
         except Exception as error:
-            self._unusable = Unusable(describe_failure(error, rank=None), is_for_good=not _may_pass(error))
+            self._refuse(error, rank=None, is_for_good=not _may_pass(error))
 
     def open_store(self) -> tuple[str, int]:
         """Open the rendezvous of the group on a port that the system chooses; return its host and port."""
-        from automl.worker import describe_failure
-
         host = str(ray.util.get_node_ip_address())  # type: ignore[no-untyped-call]  # Ray's own
         try:
             from torch._C._distributed_c10d import TCPStore
 
             self._store = TCPStore(host, 0, self._place.ranks, is_master=True, wait_for_workers=False)
         except Exception as error:
-            self._cannot_join(describe_failure(error, rank=0))
+            self._refuse(error, rank=0)
             return host, 0  # nobody listens there: the other ranks fail, too
         return host, self._store.port
 
@@ -151,7 +147,6 @@ class Rank:
             address: the rendezvous; None for a group of one.
             precision: what the search trains with, which this device must be able to.
         """
-        from automl.worker import describe_failure
         from trainers.errors import UnsupportedDeviceError
 
         if self._unusable is not None:
@@ -174,9 +169,9 @@ class Rank:
                 self._store = TCPStore(host, port, place.ranks, is_master=False)
             self._ranks = open_ranks(place.rank, place.ranks, self._store, device, place.timeout_s)
         except UnsupportedDeviceError as error:
-            self._unusable = Unusable(describe_failure(error, rank=place.rank), is_for_good=True)
+            self._refuse(error, rank=place.rank, is_for_good=True)
         except Exception as error:
-            self._cannot_join(describe_failure(error, rank=place.rank))
+            self._refuse(error, rank=place.rank)
 
     def work(self) -> None:
         """Run tasks as they come, for as long as the process lives; its end is that of the process."""
@@ -206,11 +201,14 @@ class Rank:
         """Train or evaluate; failures are returned, not raised."""
         from automl.leftovers import no_leftovers
         from automl.worker import run_task
+        from trainers.errors import PeerFailedError
 
+        if self._ranks is None and self._unusable is None:
+            # Ray has left out `join`, as rank 0 has ended before it could open the rendezvous.
+            self._refuse(PeerFailedError("rank 0 has ended before its peers came"), rank=self._place.rank)
         if self._unusable is not None:
             return self._unusable
-        if self._ranks is None:
-            return _without_group(self._place.rank)
+        assert self._ranks is not None
         assert self._trainer is not None
         if self._is_new and self._place.rank == 0:
             self._answers.put(Began())
@@ -222,8 +220,11 @@ class Rank:
         self._answers.put(report)
         return self._decisions.get()
 
-    def _cannot_join(self, failure: "Failure") -> None:
-        self._unusable = Unusable(failure, is_for_good=False)
+    def _refuse(self, error: Exception, *, rank: int | None, is_for_good: bool = False) -> None:
+        """Answer every task by this error."""
+        from automl.worker import describe_failure
+
+        self._unusable = Unusable(describe_failure(error, rank), is_for_good)
 
 
 def _may_pass(error: BaseException | None) -> bool:
@@ -235,25 +236,9 @@ def _may_pass(error: BaseException | None) -> bool:
     return False
 
 
-def _without_group(rank: int) -> Unusable:
-    """Ray has left out `join`, as rank 0 has ended before it could open the rendezvous."""
-    from automl.worker import describe_failure
-    from trainers.errors import PeerFailedError
-
-    return Unusable(
-        describe_failure(PeerFailedError("rank 0 has ended before its peers came"), rank), is_for_good=False
-    )
-
-
-def _host() -> str:
-    import socket
-
-    return socket.gethostname()
-
-
 def _gpu_index() -> int:
     """The number under which torch knows the GPU that Ray has reserved for this process."""
     from automl.executors.ray.gpus import gpu_index
 
     (assigned,) = ray.get_runtime_context().get_accelerator_ids()["GPU"]
-    return gpu_index(assigned, os.environ.get("CUDA_VISIBLE_DEVICES"))
+    return gpu_index(assigned, visible_devices())

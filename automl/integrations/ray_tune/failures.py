@@ -1,6 +1,5 @@
 """Why a Tune trial ended badly: what Tune has kept of its last error, in the words of a study."""
 
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +8,7 @@ from ray.exceptions import RayError, RayTaskError
 from ray.tune.experiment import Trial
 from ray.tune.result import HOSTNAME
 
-from automl.executors.ray.losses import loss
+from automl.executors.ray.losses import loss, plain
 from automl.worker import Failure, describe_failure
 
 __all__ = ["failure_of"]
@@ -21,17 +20,12 @@ def failure_of(trial: Trial) -> Failure:
     if isinstance(error, RayTaskError):
         cause = error.cause if isinstance(error.cause, Exception) else error
         host = str(trial.last_result.get(HOSTNAME, ""))
-        return replace(describe_failure(cause, rank=None), traceback=_plain(error), host=host)
+        return replace(describe_failure(cause, rank=None), traceback=plain(error), host=host)
     if isinstance(error, RayError):
         return loss(error, rank=None, host="")
     text = "" if trial.error_file is None else Path(trial.error_file).read_text(encoding="utf-8")
     last_line = next((line for line in reversed(text.splitlines()) if line.strip()), "Ray Tune has kept no error")
     return Failure(cause="user_error", error="TuneError", message=last_line.strip(), traceback=text)
-
-
-def _plain(error: RayError) -> str:
-    """Ray's explanation, which holds the traceback of another process, without colours."""
-    return re.sub(r"\x1b\[[0-9;]*m", "", str(error))
 
 
 def _last_error(trial: Trial) -> object:

@@ -220,7 +220,7 @@ def _opened(storage: Storage, name: str, given: Given) -> tuple[Settings, Study]
     settings = settings_of(name, study, given)
     study.set_limits(settings.limits, settings.changed_limits)
     study.update_specification(settings.specification)
-    for warning in sharing_warnings(study, storage.file) if storage.file is not None else ():
+    for warning in sharing_warnings(study, storage.file):
         _log.warning("%s", warning)
     remember_study(RecentStudy(name=name, storage=storage.url, artifacts=artifacts_root(None, storage.url, name)))
     return settings, study

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from automl.asking import FAREWELL_S
 from automl.integrations.ray_tune.held import HeldTrials
 from automl.integrations.ray_tune.program_end import ProgramEnd
-from automl.outbox import KeptReport
-from automl.reports import facts_about, numbers_in, problem_with_report
+from automl.reports import facts_about, kept_report, problem_with_report
 from automl.retries import facts_to_keep, is_tried_again
 from automl.scheduler import Scheduler
 from automl.worker import Failure
@@ -148,13 +147,8 @@ class TuneTelling:
         return decision
 
     def _store(self, tune_id: str, report: Report) -> View:
-        kept = KeptReport(
-            epoch=int(report.epoch),
-            value=float(report.metrics[self._metric]),
-            metrics=numbers_in(report.metrics),
-            checkpoint=None,
-        )
-        return kept.store(self._study, self._held[tune_id])
+        lease = self._held[tune_id]
+        return kept_report(report, self._metric, lease).store(self._study, lease)
 
     def _complete(self, tune_id: str) -> None:
         trial = self._trial(tune_id)

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from automl.executors.ray.lifeline import MISSES, Lifeline, is_at_work
+from automl.executors.ray.lifeline import MISSES, Lifeline
+from automl.processes import is_at_work
 
 
 @pytest.fixture
