@@ -9,10 +9,31 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from search_spaces.configuration import JsonScalar
 from trainers.data.spec import DataSpec
 
-__all__ = ["Direction", "EvaluateTask", "OptimizerName", "Precision", "TrainConfig", "TrainTask"]
+__all__ = [
+    "ClassWeights",
+    "Direction",
+    "EvaluateTask",
+    "GradientCompression",
+    "LearningRateScaling",
+    "LossName",
+    "MemoryFormat",
+    "OptimizerName",
+    "Parallelism",
+    "Precision",
+    "ScheduleName",
+    "TrainConfig",
+    "TrainTask",
+]
 
-Precision: TypeAlias = Literal["auto", "fp32", "bf16", "fp16"]
-OptimizerName: TypeAlias = Literal["sgd", "adam", "adamw"]
+Precision: TypeAlias = Literal["auto", "fp32", "tf32", "bf16", "fp16"]
+Parallelism: TypeAlias = Literal["auto", "ddp", "fsdp", "pipeline"]
+MemoryFormat: TypeAlias = Literal["auto", "contiguous", "channels_last"]
+GradientCompression: TypeAlias = Literal["none", "bf16"]
+OptimizerName: TypeAlias = Literal["sgd", "adam", "adamw", "rmsprop", "lion", "muon"]
+ScheduleName: TypeAlias = Literal["constant", "step", "cosine", "one_cycle", "linear", "polynomial"]
+LearningRateScaling: TypeAlias = Literal["none", "linear", "sqrt"]
+LossName: TypeAlias = Literal["auto", "cross_entropy", "focal", "binary", "mse", "smooth_l1", "huber"]
+ClassWeights: TypeAlias = Literal["none", "balanced"]
 Direction: TypeAlias = Literal["maximize", "minimize"]
 
 
@@ -44,25 +65,80 @@ class TrainConfig(BaseModel):
     """Seeds the weights, the order of the data, augmentation and dropout of this trial."""
     precision: Precision = "auto"
     """`auto`: bf16 on a GPU that computes in it, otherwise fp32."""
+    parallel: Parallelism = "auto"
+    """How several ranks share one training: `ddp` copies the network and cuts the batches, `fsdp` cuts the network,
+    too, `pipeline` gives each rank some of its layers; `auto` is `ddp`."""
+    gradient_compression: GradientCompression = "none"
+    """In which format `ddp` exchanges gradients; `bf16` halves what is sent and rounds it."""
+    compile: bool = False
+    """Whether the network is compiled first; costs a minute or so, which only long trainings earn back."""
+    memory_format: MemoryFormat = "auto"
+    """Order of the pixels of images in memory; `auto`: the one that is faster on the device."""
 
     batch_size: Annotated[int, Field(ge=1)] = 64
     """Items per optimizer step over all ranks and accumulated micro-batches together."""
     accumulate: Annotated[int, Field(ge=1)] = 1
     """Micro-batches that one optimizer step is cut into."""
+    loader_workers: Annotated[int, Field(ge=0)] = 0
+    """Processes per rank that read items, for data that do not lie in memory."""
+
     optimizer: OptimizerName = "adamw"
-    """`sgd` is with Nesterov momentum 0.9."""
-    learning_rate: Annotated[float, Field(gt=0.0)] = 1e-3
-    """Peak of the schedule."""
+    """`sgd` is with Nesterov momentum."""
+    momentum: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.9
+    """Of `sgd`, `rmsprop` and `muon`."""
     weight_decay: Annotated[float, Field(ge=0.0)] = 1e-4
-    """Not applied to biases and normalisation weights."""
-    warmup_fraction: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.1
-    """Share of all steps in which the learning rate rises linearly from near 0; a cosine follows."""
+    """L2; not applied to biases and normalisation weights."""
+    l1: Annotated[float, Field(ge=0.0)] = 0.0
+    """Factor of the sum of the absolute values of the weights that decay."""
     gradient_clip: Annotated[float, Field(ge=0.0)] = 1.0
     """Largest global gradient norm; 0: no clipping."""
+
+    learning_rate: Annotated[float, Field(gt=0.0)] = 1e-3
+    """Peak of the schedule, for a batch of `reference_batch_size` items where it is scaled."""
+    learning_rate_scaling: LearningRateScaling = "none"
+    """How the peak follows `batch_size / reference_batch_size`: proportionally, as its square root, or not at all."""
+    reference_batch_size: Annotated[int, Field(ge=1)] = 64
+    """Batch size that `learning_rate` is meant for, where it is scaled."""
+    schedule: ScheduleName = "cosine"
+    """How the learning rate falls after the warm-up."""
+    warmup_fraction: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.1
+    """Share of all steps in which the learning rate rises linearly from near 0 (for `one_cycle`: to the peak)."""
+    schedule_power: Annotated[float, Field(gt=0.0)] = 2.0
+    """Exponent of `polynomial`."""
+    schedule_drops: Annotated[int, Field(ge=1)] = 2
+    """How often `step` lowers the learning rate, after equal parts of the steps."""
+    schedule_factor: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.1
+    """What `step` multiplies the learning rate by each time."""
+
+    loss: LossName = "auto"
+    """What is minimised; `auto`: cross entropy for classes, the squared error for numbers."""
     label_smoothing: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
     """Share of the target's weight that is spread over all classes (Szegedy et al. 2016, section 7)."""
+    class_weights: ClassWeights = "none"
+    """`balanced`: each class counts as much in the loss as any other, however many items it has."""
+    focal_gamma: Annotated[float, Field(ge=0.0)] = 2.0
+    """How strongly the `focal` loss turns away from what is classified well already."""
+
     augmentation: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
     """Strength of random shifts, rotations, scaling and contrast; 0: none."""
+    rand_augment: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
+    """Strength of two random operations out of RandAugment's fourteen on each image; 0: none."""
+    random_erasing: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
+    """Share of the images that lose a random rectangle."""
+    mixup: Annotated[float, Field(ge=0.0)] = 0.0
+    """Alpha of the Beta distribution that pairs of items are mixed by; 0: none."""
+    cutmix: Annotated[float, Field(ge=0.0)] = 0.0
+    """Alpha of the Beta distribution of the area that one image gets from another; 0: none."""
+    ema: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
+    """Decay per step of the moving average of the weights, which is measured and kept in their place; 0: none."""
+
+    teacher: str | None = None
+    """Checkpoint (a file or a URL) of a network of the same task whose answers are learned, too."""
+    temperature: Annotated[float, Field(gt=0.0)] = 2.0
+    """By which the logits of teacher and student are divided before they are compared."""
+    distillation: Annotated[float, Field(ge=0.0, le=1.0)] = 0.5
+    """Weight of the teacher's answers; the true classes have the rest."""
+
     patience: Annotated[int, Field(ge=0)] = 0
     """Early stopping: epochs without an improvement of more than `min_change`; 0: never."""
     min_change: Annotated[float, Field(ge=0.0)] = 0.0

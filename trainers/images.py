@@ -1,13 +1,13 @@
 """Images on the device that trains on them: bytes, from which batches are picked and normalised."""
 
-import warnings
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-import numpy.typing as npt
 import torch
 
 from trainers.data.arrays import ImageData, ImageSplit
 from trainers.data.augmentation import Changes, apply_changes
+from trainers.host_arrays import shared_tensor
+from trainers.problem import Batch
 
 __all__ = ["DeviceImages"]
 
@@ -19,20 +19,20 @@ class DeviceImages:
     """
 
     def __init__(self, split: ImageSplit, data: ImageData, device: torch.device) -> None:
-        self._images_NCHW = _shared_tensor(split.images_NCHW).to(device)
-        self._labels_N = _shared_tensor(split.labels_N).to(device)
+        self._images_NCHW = shared_tensor(split.images_NCHW).to(device)
+        self._labels_N = shared_tensor(split.labels_N).to(device)
         self._mean_C11 = torch.tensor(data.mean, dtype=torch.float32, device=device).view(-1, 1, 1)
         self._scale_C11 = torch.tensor(data.std, dtype=torch.float32, device=device).reciprocal().view(-1, 1, 1)
 
     def __len__(self) -> int:
         return len(self._labels_N)
 
-    @property
-    def pixels_per_image(self) -> int:
-        """Number of values in one image."""
-        return int(self._images_NCHW[0].numel()) if len(self) else 0
+    def batches(self, parts: Sequence[slice]) -> Iterator[Batch]:
+        """Yield the images of each slice, unchanged."""
+        for part in parts:
+            yield self.take(part)
 
-    def take(self, items: torch.Tensor | slice, changes: Changes | None = None) -> tuple[torch.Tensor, torch.Tensor]:
+    def take(self, items: torch.Tensor | slice, changes: Changes | None = None) -> Batch:
         """Return some images, changed and then normalised by the training split, with their labels.
 
         Args:
@@ -44,11 +44,4 @@ class DeviceImages:
         images_nCHW = self._images_NCHW[items].to(torch.float32).mul_(1.0 / 255.0)
         if changes is not None:
             images_nCHW = apply_changes(images_nCHW, changes)
-        return images_nCHW.sub_(self._mean_C11).mul_(self._scale_C11), self._labels_N[items]
-
-
-def _shared_tensor(array: npt.NDArray[Any]) -> torch.Tensor:
-    """Return a tensor over an array's own memory; nobody writes to it, so a read-only array will do."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="The given NumPy array is not writable", category=UserWarning)
-        return torch.from_numpy(array)
+        return Batch((images_nCHW.sub_(self._mean_C11).mul_(self._scale_C11),), self._labels_N[items])

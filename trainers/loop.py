@@ -9,7 +9,7 @@ from trainers.checkpoint import Checkpoint, checkpoint_name, write_checkpoint
 from trainers.config import TrainTask
 from trainers.distributed import Ranks
 from trainers.early_stopping import BestEpoch
-from trainers.losses import check_finite
+from trainers.finite import check_finite
 from trainers.reporting import CheckpointFile, Decision, JsonValue, Report, Reporter, TrialResult
 
 __all__ = ["Learner", "Progress", "run_epochs"]

@@ -3,7 +3,7 @@
 import torch
 
 from trainers.distributed import Ranks
-from trainers.losses import cross_entropy_sum
+from trainers.losses.cross_entropy import cross_entropy
 
 __all__ = ["ClassificationMeter", "classification_metrics"]
 
@@ -25,7 +25,7 @@ class ClassificationMeter:
         cells = self._num_classes * self._num_classes
         answers_N = logits_NK.argmax(dim=1)
         self._sums[:cells] += torch.bincount(labels_N * self._num_classes + answers_N, minlength=cells)
-        self._sums[cells] += cross_entropy_sum(logits_NK, labels_N)
+        self._sums[cells] += cross_entropy(logits_NK, labels_N).sum()
 
     def total(self, ranks: Ranks) -> dict[str, float]:
         """Return the metrics of all ranks' items together; a collective, called by every rank.

@@ -1,13 +1,15 @@
 """One optimizer step: learning rate, gradient scaling, clipping, and the count of steps really made."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import nn
 
+from trainers.methods.method import Method
+from trainers.parallel.base import Parallel
 from trainers.precision import MixedPrecision
-from trainers.schedules import warmup_cosine
+from trainers.schedules import Schedule
 
 __all__ = ["Optimization"]
 
@@ -17,69 +19,77 @@ class Optimization:
 
     The learning rate depends on the number of steps made; a step that fp16 had to skip does not move it.
 
+    Args:
+        parallel: holds the weights and their gradients.
+        optimizer: over the weights that this rank moves.
+        precision: scales the loss where the number format asks for it.
+        schedule: the learning rate of each step.
+        gradient_clip: largest norm of the whole network's gradient; 0: any.
+        methods: are told of each step.
+
     Attributes:
         steps_made: optimizer steps made so far, over all attempts.
         skipped_steps: steps not made because a gradient overflowed.
         last_learning_rate: the learning rate of the step before; that of the first step at the beginning.
+        gradient_norm: the norm of the last gradient that was measured, before it was clipped; on the device.
     """
 
     def __init__(
         self,
-        network: nn.Module,
+        parallel: Parallel,
         optimizer: torch.optim.Optimizer,
         precision: MixedPrecision,
+        schedule: Schedule,
         *,
-        learning_rate: float,
-        total_steps: int,
-        warmup_steps: int,
         gradient_clip: float = 0.0,
+        methods: Sequence[Method] = (),
     ) -> None:
         self.steps_made = 0
         self.skipped_steps = 0
+        self.gradient_norm: torch.Tensor | None = None
+        self._parallel = parallel
         self._optimizer = optimizer
         self._precision = precision
-        self._weights = [weight for weight in network.parameters() if weight.requires_grad]
-        self._peak = learning_rate
-        self._total_steps = total_steps
-        self._warmup_steps = warmup_steps
+        self._methods = methods
+        self._weights = [weight for weight in parallel.network.parameters() if weight.requires_grad]
+        self._schedule = schedule
         self._gradient_clip = gradient_clip
-        self.last_learning_rate = self.learning_rate
-
-    @property
-    def learning_rate(self) -> float:
-        """The learning rate of the next step."""
-        return self.learning_rate_at(self.steps_made)
+        self.last_learning_rate = self.learning_rate_at(0)
 
     def learning_rate_at(self, step: int) -> float:
         """Return the learning rate of the step that follows `step` made ones."""
-        return self._peak * warmup_cosine(step, self._total_steps, self._warmup_steps)
+        return self._schedule(step)
 
     def backward(self, loss: torch.Tensor) -> None:
         """Add the gradients of one micro-batch."""
         self._precision.scale(loss).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
 
-    def step(self) -> bool:
+    def step(self, *, measures_norm: bool = False) -> bool:
         """Move the weights by the gradients gathered since the last step, and forget the gradients.
+
+        Args:
+            measures_norm: keep the norm of the gradient even where nothing is clipped.
 
         Returns:
             Whether the step was made.
         """
-        self.last_learning_rate = self.learning_rate
+        self.last_learning_rate = self.learning_rate_at(self.steps_made)
         for group in self._optimizer.param_groups:
             group["lr"] = self.last_learning_rate
-        if self._gradient_clip > 0.0:
-            self._precision.unscale(self._optimizer)
-            nn.utils.clip_grad_norm_(self._weights, self._gradient_clip, foreach=True)
+        self._change_gradients(measures_norm)
         made = self._precision.step(self._optimizer)
         self.steps_made += made
         self.skipped_steps += not made
         self._optimizer.zero_grad(set_to_none=True)
+        if made:
+            for method in self._methods:
+                method.after_step(self._parallel.network)
         return made
 
     def state_dict(self) -> dict[str, Any]:
         """Return all that the next step depends on, besides the weights."""
         return {
-            "optimizer": self._optimizer.state_dict(),
+            "optimizer": self._parallel.optimizer_state(self._optimizer),
             "scaler": self._precision.state_dict(),
             "steps_made": self.steps_made,
             "skipped_steps": self.skipped_steps,
@@ -87,7 +97,21 @@ class Optimization:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a checkpoint."""
-        self._optimizer.load_state_dict(state["optimizer"])
+        self._parallel.load_optimizer(self._optimizer, state["optimizer"])
         self._precision.load_state_dict(state["scaler"])
         self.steps_made = int(state["steps_made"])
         self.skipped_steps = int(state["skipped_steps"])
+
+    def _change_gradients(self, measures_norm: bool) -> None:
+        """Bring the gradients back to their true size where somebody looks at them, let methods at them, clip them."""
+        clips = self._gradient_clip > 0.0
+        if not (clips or measures_norm or self._methods):
+            return
+        self._precision.unscale(self._optimizer)
+        for method in self._methods:
+            method.before_step(self._parallel.network)
+        if not (clips or measures_norm):
+            return
+        self.gradient_norm = self._parallel.gradient_norm()
+        if clips:
+            nn.utils.clip_grads_with_norm_(self._weights, self._gradient_clip, self.gradient_norm, foreach=True)

@@ -13,11 +13,16 @@ from trainers.errors import UnsupportedDeviceError
 
 __all__ = ["MixedPrecision", "UsedPrecision", "check_precision", "resolve_precision", "unsupported"]
 
-UsedPrecision: TypeAlias = Literal["fp32", "bf16", "fp16"]
+UsedPrecision: TypeAlias = Literal["fp32", "tf32", "bf16", "fp16"]
 
 _DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
-_NEEDED: Mapping[UsedPrecision, tuple[int, int]] = {"fp32": (0, 0), "fp16": (5, 3), "bf16": (8, 0)}
+_NEEDED: Mapping[UsedPrecision, tuple[int, int]] = {
+    "fp32": (0, 0),
+    "fp16": (5, 3),
+    "tf32": (8, 0),
+    "bf16": (8, 0),
+}
 """The least compute capability whose arithmetic has the format (CUDA C++ Programming Guide, table of arithmetic
 instructions). Torch also emulates bf16 on older GPUs, more slowly than it computes in fp32."""
 

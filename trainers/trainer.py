@@ -29,7 +29,7 @@ class Trainer(ABC):
     torch's own error out, when one of them does not fit: then it is called again with smaller ones.
     """
     metrics: ClassVar[Mapping[str, Direction]]
-    """What is measured on the validation split, and which way is better."""
+    """What is measured on the validation split, and which way is better; the first is the usual objective."""
 
     has_networks: ClassVar[bool] = False
     """Whether a configuration builds a network whose weights `count_weights` can count."""
@@ -41,6 +41,22 @@ class Trainer(ABC):
         Raises:
             BadDataError: the source does not exist or is of no known kind; the message names what is allowed.
         """
+
+    def measured(self, data: DataSpec) -> Mapping[str, Direction]:
+        """Return those of `metrics` that make sense for some data, without reading more of them than must be."""
+        return self.metrics
+
+    def check_objective(self, metric: str, data: Any) -> None:
+        """Refuse an objective that is not defined on the splits of loaded data, before anything is trained.
+
+        Args:
+            metric: one of `measured`.
+            data: what `load` returned.
+
+        Raises:
+            BadDataError: the metric has no value there; the message says why.
+        """
+        return None
 
     @abstractmethod
     def load(self, data: DataSpec) -> Any:

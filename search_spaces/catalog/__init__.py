@@ -6,7 +6,7 @@ entry-point group `automl.search_spaces`, or from any importable module, such as
 
 import importlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from search_spaces.configuration import JsonScalar
 from search_spaces.discovery import entry_points, import_plugin, is_importable, module_names
@@ -34,15 +34,13 @@ class SpaceModule(Protocol):
     SPACE: SearchSpace
 
     @staticmethod
-    def build_model(
-        configuration: Mapping[str, JsonScalar], input_shape: tuple[int, int, int], num_classes: int
-    ) -> "nn.Module":
+    def build_model(configuration: Mapping[str, JsonScalar], input_shape: Any, num_classes: int) -> "nn.Module":
         """Build the network that a configuration describes, with fresh weights from torch's global generator.
 
         Args:
             configuration: valid in `SPACE` and not refused by it.
-            input_shape: (channels, height, width) of one image.
-            num_classes: number of logits.
+            input_shape: what the space's task feeds: an ImageShape, TextShape or TableShape of `search_spaces.shapes`.
+            num_classes: number of logits; 1 where a number is to be told.
 
         Raises:
             InfeasibleArchitectureError: the configuration describes nothing that can be trained.

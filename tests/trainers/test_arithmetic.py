@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from trainers.distributed import Ranks
 from trainers.early_stopping import BestEpoch
 from trainers.errors import NonFiniteLossError
-from trainers.losses import check_finite, cross_entropy_sum
+from trainers.finite import check_finite
+from trainers.losses.cross_entropy import cross_entropy
 from trainers.metrics import ClassificationMeter, classification_metrics
-from trainers.schedules import warmup_cosine
+from trainers.schedules.cosine import warmup_cosine
 from trainers.seeds import Purpose, random_generator, torch_seed
 
 
@@ -104,8 +105,10 @@ def test_metrics_of_no_items_are_refused() -> None:
 def test_summed_loss_divided_by_the_items_is_the_mean(smoothing: float) -> None:
     logits, labels = torch.randn(6, 4, generator=torch.Generator().manual_seed(1)), torch.arange(6) % 4
     mean = torch.nn.functional.cross_entropy(logits, labels, label_smoothing=smoothing)
-    assert cross_entropy_sum(logits, labels, smoothing).item() / 6 == pytest.approx(mean.item(), rel=1e-6)
-    assert cross_entropy_sum(logits[:0], labels[:0], smoothing).item() == 0.0
+    assert cross_entropy(logits, labels, label_smoothing=smoothing).sum().item() / 6 == pytest.approx(
+        mean.item(), rel=1e-6
+    )
+    assert cross_entropy(logits[:0], labels[:0], label_smoothing=smoothing).sum().item() == 0.0
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])

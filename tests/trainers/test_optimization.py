@@ -3,9 +3,13 @@ import torch
 from torch import nn
 
 from trainers.config import TrainConfig
+from trainers.distributed import Ranks
 from trainers.optimization import Optimization
 from trainers.optimizers import build_optimizer, parameter_groups
+from trainers.parallel.replicas import Replicas
 from trainers.precision import MixedPrecision, UsedPrecision
+from trainers.problem import Batch
+from trainers.schedules import build_schedule
 
 CPU = torch.device("cpu")
 
@@ -26,13 +30,13 @@ class Scale(nn.Module):
 def optimization_of(
     network: nn.Module, used: UsedPrecision, learning_rate: float = 1.0, clip: float = 0.0
 ) -> Optimization:
+    precision = MixedPrecision(used, CPU)
+    example = Batch((torch.ones(1, 1),), torch.zeros(1))
     return Optimization(
-        network,
+        Replicas(network, Ranks.alone(CPU), precision, example),
         torch.optim.SGD(network.parameters(), lr=learning_rate),
-        MixedPrecision(used, CPU),
-        learning_rate=learning_rate,
-        total_steps=4,
-        warmup_steps=0,
+        precision,
+        build_schedule(TrainConfig(learning_rate=learning_rate, warmup_fraction=0.0), total_steps=4),
         gradient_clip=clip,
     )
 
@@ -49,7 +53,10 @@ def test_skipped_steps_are_counted_and_move_neither_schedule_nor_weights(clip: f
         assert (network.linear.weight.item() != before) == made[-1]
     assert made == [False, False, True]
     assert (optimization.skipped_steps, optimization.steps_made) == (2, 1)
-    assert optimization.learning_rate == optimization.learning_rate_at(1)
+    assert optimization.last_learning_rate == optimization.learning_rate_at(0)
+    optimization.backward(network.linear.weight.sum())
+    optimization.step()
+    assert optimization.last_learning_rate == optimization.learning_rate_at(1)
 
 
 def test_fp16_moves_a_weight_whose_gradient_halves_cannot_hold() -> None:

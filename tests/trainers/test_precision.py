@@ -10,7 +10,8 @@ from trainers.config import Precision
 from trainers.data.arrays import ImageData
 from trainers.distributed import Ranks
 from trainers.errors import UnsupportedDeviceError
-from trainers.image_learner import ImageLearner
+from trainers.image_problem import ImageProblem
+from trainers.learner import Learner
 from trainers.precision import check_precision, unsupported
 from trainers.tasks import load_trainer
 
@@ -59,8 +60,9 @@ def test_training_asks_its_device_before_it_computes(
     monkeypatch: pytest.MonkeyPatch, few_digits: ImageData, tmp_path: Path
 ) -> None:
     asked: list[tuple[str, torch.device]] = []
-    monkeypatch.setattr("trainers.image_learner.check_precision", lambda *given: asked.append(given))
-    ImageLearner(tiny_task(tmp_path, precision="bf16"), few_digits, Ranks.alone("cpu"))
+    monkeypatch.setattr("trainers.learner.check_precision", lambda *given: asked.append(given))
+    task = tiny_task(tmp_path, precision="bf16")
+    Learner(task, ImageProblem(few_digits, task.training, torch.device("cpu")), Ranks.alone("cpu"))
     assert asked == [("bf16", torch.device("cpu"))]
 
 

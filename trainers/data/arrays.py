@@ -2,18 +2,15 @@
 
 import hashlib
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from trainers.data.spec import DataSpec
+from trainers.data.spec import DataSpec, SplitName
 from trainers.data.splits import stratified_split
 from trainers.errors import BadDataError
 
-__all__ = ["ImageData", "ImageSplit", "LabelledImages", "SplitName", "cut_images"]
-
-SplitName: TypeAlias = Literal["train", "validation", "test"]
+__all__ = ["ImageData", "ImageSplit", "LabelledImages", "cut_images"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +84,11 @@ class ImageData:
     def num_classes(self) -> int:
         """Number of classes."""
         return len(self.class_names)
+
+    @property
+    def num_outputs(self) -> int:
+        """Number of logits that a network answers with."""
+        return self.num_classes
 
     def split(self, name: SplitName) -> ImageSplit:
         """Return one split.

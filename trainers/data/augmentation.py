@@ -35,7 +35,7 @@ class Changes:
     contrast_N: torch.Tensor
     brightness_N: torch.Tensor
 
-    def __getitem__(self, items: slice) -> "Changes":
+    def __getitem__(self, items: torch.Tensor | slice) -> "Changes":
         """Return the changes to some of the images."""
         return Changes(self.affine_N23[items], self.contrast_N[items], self.brightness_N[items])
 

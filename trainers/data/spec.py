@@ -1,10 +1,12 @@
 """Which data a search trains on, and how they are cut into train, validation and test."""
 
-from typing import Annotated
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-__all__ = ["BUILT_IN_SOURCES", "DataSpec"]
+__all__ = ["BUILT_IN_SOURCES", "DataSpec", "SplitName"]
+
+SplitName: TypeAlias = Literal["train", "validation", "test"]
 
 BUILT_IN_SOURCES = ("digits",)
 """Data that come with an installed library; every other source is a path."""

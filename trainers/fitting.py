@@ -1,27 +1,31 @@
-"""Fits and evaluates image classifiers: sets a learner up, resumes it, and names what goes wrong."""
+"""Trains and measures one configuration: sets a learner up, resumes it, and names what goes wrong."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import TypeAlias
 
 import torch
 
 from trainers.checkpoint import Checkpoint, read_checkpoint
 from trainers.config import EvaluateTask, TrainTask
-from trainers.data.arrays import ImageData
 from trainers.distributed import Ranks, forget_frames
 from trainers.early_stopping import BestEpoch
 from trainers.errors import BadDataError, DamagedCheckpointError, DeviceMemoryError, is_out_of_memory
-from trainers.image_learner import ImageLearner
-from trainers.image_networks import build_network, measure_images
-from trainers.images import DeviceImages
+from trainers.learner import Learner
 from trainers.loop import Progress, run_epochs
+from trainers.networks import build_network
+from trainers.parallel.replicas import Replicas
 from trainers.precision import MixedPrecision, resolve_precision
+from trainers.problem import Problem
 from trainers.reporting import Reporter, TrialResult
 
-__all__ = ["evaluate_images", "fit_images"]
+__all__ = ["ProblemOn", "evaluate", "fit"]
+
+ProblemOn: TypeAlias = Callable[[torch.device], Problem]
+"""Makes a problem on a device; may fail for want of memory there."""
 
 
-def fit_images(task: TrainTask, data: ImageData, ranks: Ranks, reporter: Reporter) -> TrialResult:
+def fit(task: TrainTask, problem_on: ProblemOn, ranks: Ranks, reporter: Reporter) -> TrialResult:
     """Train one configuration; see `trainers.trainer.Trainer.fit`. The test split is not touched.
 
     Torch's global generators are seeded on the way (random layers have no other) and restored at the end.
@@ -34,9 +38,10 @@ def fit_images(task: TrainTask, data: ImageData, ranks: Ranks, reporter: Reporte
             best=BestEpoch(direction=training.direction, patience=training.patience, min_change=training.min_change)
         )
         with ranks.together("setting up the training"):
-            learner = ImageLearner(task, data, ranks)
+            problem = problem_on(ranks.device)
+            learner = Learner(task, problem, ranks)
             if task.resume_from is not None:
-                progress = _resume(learner, task, data, progress, ranks)
+                progress = _resume(learner, task, problem, progress, ranks)
         try:
             learner.connect()
             return run_epochs(learner, task, progress, ranks, reporter)
@@ -44,29 +49,30 @@ def fit_images(task: TrainTask, data: ImageData, ranks: Ranks, reporter: Reporte
             learner.disconnect()
 
 
-def evaluate_images(task: EvaluateTask, data: ImageData, ranks: Ranks) -> Mapping[str, float]:
+def evaluate(task: EvaluateTask, problem_on: ProblemOn, ranks: Ranks) -> Mapping[str, float]:
     """Measure a checkpoint's weights on one split; see `trainers.trainer.Trainer.evaluate`."""
-    split = data.split(task.split)
     with _own_generators(ranks), _named_memory_errors(None, ranks):
+        problem = problem_on(ranks.device)
+        items = problem.items(task.split)
+        precision = MixedPrecision(resolve_precision(task.precision, ranks.device), ranks.device)
         with ranks.together("loading the checkpoint"):
             checkpoint = read_checkpoint(f"{task.artifacts_root}/{task.checkpoint}")
-            network = build_network(task.space, task.configuration, data)
+            network = build_network(task.space, task.configuration, problem)
             _load_weights(network.load_state_dict, checkpoint, task.checkpoint)
             network.to(ranks.device)
-        precision = MixedPrecision(resolve_precision(task.precision, ranks.device), ranks.device)
-        images = DeviceImages(split, data, ranks.device)
-        return measure_images(network, images, precision, ranks, data)
+        parallel = Replicas(network, ranks, precision, problem.example())
+        return parallel.measure(items, problem.items_per_pass, problem.meter())
 
 
-def _resume(learner: ImageLearner, task: TrainTask, data: ImageData, progress: Progress, ranks: Ranks) -> Progress:
+def _resume(learner: Learner, task: TrainTask, problem: Problem, progress: Progress, ranks: Ranks) -> Progress:
     assert task.resume_from is not None
     checkpoint = read_checkpoint(f"{task.artifacts_root}/{task.resume_from}", ranks.device)
-    _check_belongs(checkpoint, task, data)
+    _check_belongs(checkpoint, task, problem)
     _load_weights(lambda weights: learner.load_state(weights, checkpoint.optimization), checkpoint, task.resume_from)
     return Progress(epoch=checkpoint.epoch, best=progress.best.restored(checkpoint.best), checkpoint=task.resume_from)
 
 
-def _check_belongs(checkpoint: Checkpoint, task: TrainTask, data: ImageData) -> None:
+def _check_belongs(checkpoint: Checkpoint, task: TrainTask, problem: Problem) -> None:
     """Refuse to go on with a checkpoint of another trial or other data: the result would be neither's."""
     known, stored = task.training, checkpoint.blueprint
     differing = [
@@ -80,10 +86,10 @@ def _check_belongs(checkpoint: Checkpoint, task: TrainTask, data: ImageData) -> 
     ]
     if differing:
         raise DamagedCheckpointError(f"checkpoint {task.resume_from} is of another trial; {'; '.join(differing)}")
-    if stored["fingerprint"] != data.fingerprint:
+    if stored["fingerprint"] != problem.fingerprint:
         raise BadDataError(
             f"the data or their splits have changed since checkpoint {task.resume_from} was written: "
-            f"fingerprint {stored['fingerprint']}, now {data.fingerprint}"
+            f"fingerprint {stored['fingerprint']}, now {problem.fingerprint}"
         )
 
 

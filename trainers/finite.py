@@ -1,26 +1,8 @@
-"""What is minimised, and how a training that left the numbers is told."""
-
-import torch
-from torch.nn import functional
+"""How a training that left the numbers is told."""
 
 from trainers.errors import NonFiniteLossError
 
-__all__ = ["check_finite", "cross_entropy_sum"]
-
-
-def cross_entropy_sum(logits_NK: torch.Tensor, labels_N: torch.Tensor, label_smoothing: float = 0.0) -> torch.Tensor:
-    """Return the cross entropy summed over the items, computed in float32 whatever the logits are.
-
-    A sum, not a mean: only the caller knows over how many items of how many ranks and micro-batches the mean goes.
-
-    Args:
-        logits_NK: (N, K) unnormalised; N may be 0.
-        labels_N: (N,) int64 in [0, K).
-        label_smoothing: share of the target spread evenly over all K classes, in [0, 1).
-
-    Source: Szegedy et al. 2016, arXiv 1512.00567, section 7.
-    """
-    return functional.cross_entropy(logits_NK.float(), labels_N, reduction="sum", label_smoothing=label_smoothing)
+__all__ = ["check_finite"]
 
 
 def check_finite(

@@ -1,0 +1,89 @@
+"""Image classification as a training problem: pixels on the device, random changes, cross entropy, metrics."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import torch
+from torch import nn
+
+from trainers.classification import check_logits
+from trainers.config import TrainConfig
+from trainers.data.arrays import ImageData
+from trainers.data.augmentation import Changes, draw_changes
+from trainers.data.spec import SplitName
+from trainers.images import DeviceImages
+from trainers.losses import build_loss
+from trainers.metrics import ClassificationMeter
+from trainers.problem import Batch, Items, Meter, Problem
+from trainers.reporting import JsonValue
+from trainers.seeds import Purpose, random_generator
+
+__all__ = ["ImageProblem"]
+
+
+class ImageProblem(Problem):
+    """Which class does an image show?
+
+    Args:
+        data: the images.
+        training: which loss, and how images are changed.
+        device: where they are put.
+    """
+
+    def __init__(self, data: ImageData, training: TrainConfig, device: torch.device) -> None:
+        self.input_shape = data.input_shape
+        self.num_outputs = data.num_classes
+        self.fingerprint = data.fingerprint
+        self.training_items = len(data.train)
+        self._data, self._training, self._device = data, training, device
+        self._train = DeviceImages(data.train, data, device)
+        self._loss = build_loss(training, data.train.labels_N, data.num_classes, device)
+
+    def example(self) -> Batch:
+        """Return the first training image."""
+        return self._train.take(slice(0, 1))
+
+    def training_batches(
+        self, epoch: int, order: torch.Tensor, positions: Sequence[torch.Tensor | slice]
+    ) -> Iterator[Batch]:
+        """Yield changed and normalised images."""
+        changes = self._draw_changes(epoch)
+        for places in positions:
+            yield self._train.take(order[places], None if changes is None else changes[places])
+
+    def items(self, split: SplitName) -> Items:
+        """Return a split to measure on; the training images are unchanged in it."""
+        return DeviceImages(self._data.split(split), self._data, self._device)
+
+    def losses(self, answers: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """Return the loss of each image."""
+        return self._loss(answers, targets)
+
+    def meter(self) -> Meter:
+        """Return an empty meter."""
+        return ClassificationMeter(self.num_outputs, self._device)
+
+    def check_network(self, network: nn.Module) -> None:
+        """Refuse a network that does not answer one logit for each class."""
+        check_logits(network, self.example().inputs, self.num_outputs)
+
+    def blueprint(self) -> Mapping[str, JsonValue]:
+        """Return what turns images into inputs, and logits into classes."""
+        data = self._data
+        return {
+            "input_shape": list(data.input_shape),
+            "class_names": list(data.class_names),
+            "mean": list(data.mean),
+            "std": list(data.std),
+        }
+
+    def facts(self) -> Mapping[str, JsonValue]:
+        """Return the numbers of items."""
+        return {"training_items": len(self._data.train), "validation_items": len(self._data.validation)}
+
+    def _draw_changes(self, epoch: int) -> Changes | None:
+        """Draw the augmentation of an epoch; row i belongs to the i-th item in the epoch's order."""
+        strength = self._training.augmentation
+        if strength == 0.0:
+            return None
+        generator = random_generator(Purpose.AUGMENTATION, self._training.seed, epoch)
+        return draw_changes(self.training_items, strength, generator).to(self._device)

@@ -1,0 +1,229 @@
+"""Learns on one rank of a trial: the network, its data and its optimizer, step by step.
+
+A training batch is cut over the ranks and over micro-batches, yet each item weighs the same: the gradient is
+that of the mean loss over the whole batch, however it was cut and however small the last batch of an epoch is.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+
+from trainers.config import TrainTask
+from trainers.data.batches import epoch_batches, epoch_order
+from trainers.distributed import Ranks
+from trainers.finite import check_finite
+from trainers.methods.building import build_methods
+from trainers.methods.method import AveragingMethod, MixingMethod
+from trainers.networks import build_network, multiply_adds
+from trainers.optimization import Optimization
+from trainers.optimizers import build_optimizer
+from trainers.parallel.building import build_parallel
+from trainers.precision import MixedPrecision, check_precision, resolve_precision
+from trainers.problem import Batch, Problem
+from trainers.reporting import JsonValue
+from trainers.schedules import build_schedule
+from trainers.seeds import Purpose, seed_torch, torch_seed
+
+__all__ = ["Learner"]
+
+STEPS_PER_CHECK = 200
+"""Losses stay on the device for so many steps before they are checked: each check waits for the device."""
+
+
+class Learner:
+    """One rank's part in training one configuration; all ranks call the same methods in the same order.
+
+    It seeds torch's global generators, which random layers draw from: whoever makes one restores them
+    (`fork_rng`).
+
+    Args:
+        task: what is trained.
+        problem: on what, on this rank's device.
+        ranks: this process's place.
+    """
+
+    def __init__(self, task: TrainTask, problem: Problem, ranks: Ranks) -> None:
+        training = task.training
+        self._task, self._training, self._problem, self._ranks = task, training, problem, ranks
+        self._batches = epoch_batches(problem.training_items, training.batch_size)
+        self._micro_batch = training.micro_batch(ranks.world_size)
+        check_precision(training.precision, ranks.device)
+        self._precision = MixedPrecision(resolve_precision(training.precision, ranks.device), ranks.device)
+        seed_torch(torch_seed(Purpose.WEIGHTS, training.seed), ranks.device)
+        network = build_network(task.space, task.configuration, problem).to(ranks.device)
+        problem.check_network(network)
+        example = problem.example()
+        self._parameters = sum(weight.numel() for weight in network.parameters())
+        self._multiply_adds = multiply_adds(network, example.inputs)
+        self._parallel = build_parallel(network, training, ranks, self._precision, example)
+        self._methods = build_methods(task, problem, ranks)
+        self._mixing = next((method for method in self._methods if isinstance(method, MixingMethod)), None)
+        self._averaging = next((method for method in self._methods if isinstance(method, AveragingMethod)), None)
+        self._optimization = Optimization(
+            self._parallel,
+            build_optimizer(self._parallel.network, training),
+            self._precision,
+            build_schedule(training, training.epochs * len(self._batches)),
+            gradient_clip=training.gradient_clip,
+            methods=self._methods,
+        )
+
+    def load_state(self, network: Mapping[str, torch.Tensor], optimization: Mapping[str, Any]) -> None:
+        """Go on from the states of a checkpoint."""
+        self._parallel.load_network(optimization["weights"] or network)
+        self._optimization.load_state_dict(optimization)
+        for method in self._methods:
+            method.load_state_dict(optimization["methods"].get(type(method).__name__, {}))
+
+    def connect(self) -> None:
+        """Join the ranks' gradients; a collective. `disconnect` must follow before the groups close."""
+        self._parallel.connect()
+
+    def disconnect(self) -> None:
+        """Drop what joins the ranks."""
+        self._parallel.disconnect()
+
+    @property
+    def learning_rate(self) -> float:
+        """The learning rate of the last optimizer step."""
+        return self._optimization.last_learning_rate
+
+    @property
+    def training_items(self) -> int:
+        """Items that one epoch trains, over all ranks."""
+        return self._problem.training_items
+
+    @property
+    def precision(self) -> str:
+        """The precision really used."""
+        return self._precision.used
+
+    def train_epoch(self, epoch: int, last_checkpoint: str | None) -> float:
+        """Train one epoch and return the mean loss per item over all ranks.
+
+        Afterwards weights and buffers are equal on all ranks that hold them.
+
+        Args:
+            epoch: counted from 1.
+            last_checkpoint: for the message of an error.
+
+        Raises:
+            NonFiniteLossError: the loss of a step was NaN or infinite.
+            RanksDivergedError: weights or buffers differ.
+        """
+        seed, device = self._training.seed, self._ranks.device
+        seed_torch(torch_seed(Purpose.LAYERS, seed, epoch, self._ranks.rank), device)
+        for method in self._methods:
+            method.begin_epoch(epoch, self._batches, device)
+        plan = [self._parallel.parts(batch, self._micro_batch) for batch in self._batches]
+        feed = self._training_batches(epoch, plan)
+        sums = torch.zeros(len(self._batches), device=device)
+        steps_before = self._optimization.steps_made
+        loss_sum, checked = 0.0, 0
+        self._parallel.network.train()
+        for index, (batch, parts) in enumerate(zip(self._batches, plan, strict=True)):
+            sums[index] = self._parallel.train_batch(
+                feed, len(parts), batch.stop - batch.start, self._loss, self._optimization.backward
+            )
+            is_last = index + 1 == len(self._batches)
+            self._optimization.step(measures_norm=is_last)
+            if is_last or (index + 1) % STEPS_PER_CHECK == 0:
+                window = slice(checked, index + 1)
+                loss_sum += self._check_losses(sums[window], window, epoch, steps_before, last_checkpoint)
+                checked = index + 1
+        self._parallel.end_epoch()
+        return loss_sum / self._problem.training_items
+
+    def measure(self) -> dict[str, float]:
+        """Return the metrics of the validation split, over all ranks."""
+        items = self._problem.items("validation")
+        network = self._parallel.network
+        with nullcontext() if self._averaging is None else self._averaging.averaged(network):
+            return self._parallel.measure(items, self._problem.items_per_pass, self._problem.meter())
+
+    def network_state(self) -> Mapping[str, Any]:
+        """Return the weights and buffers that are measured, by name."""
+        if self._averaging is None:
+            return self._parallel.network_state()
+        with self._averaging.averaged(self._parallel.network):
+            return {name: tensor.clone() for name, tensor in self._parallel.network_state().items()}
+
+    def optimization_state(self) -> Mapping[str, Any]:
+        """Return the state of optimizer, scaler, schedule and methods, and the weights that averages stand for."""
+        return {
+            **self._optimization.state_dict(),
+            "methods": {type(method).__name__: method.state_dict() for method in self._methods},
+            "weights": None if self._averaging is None else dict(self._parallel.network_state()),
+        }
+
+    def blueprint(self) -> Mapping[str, JsonValue]:
+        """Return what builds and feeds the network again."""
+        return {
+            "space": self._task.space,
+            "configuration": dict(self._task.configuration),
+            "precision": self.precision,
+            "fingerprint": self._problem.fingerprint,
+            **self._problem.blueprint(),
+        }
+
+    def facts(self) -> Mapping[str, JsonValue]:
+        """Return what was really used and counted."""
+        facts: dict[str, JsonValue] = {
+            "precision": self.precision,
+            "device": _device_name(self._ranks.device),
+            "world_size": self._ranks.world_size,
+            "parameters": self._parameters,
+            "multiply_adds": self._multiply_adds,
+            "steps": self._optimization.steps_made,
+            "skipped_steps": self._optimization.skipped_steps,
+            "micro_batch": self._micro_batch,
+            "data_fingerprint": self._problem.fingerprint,
+            **self._problem.facts(),
+        }
+        if self._ranks.device.type == "cuda":
+            facts["device_memory_mib"] = torch.cuda.max_memory_allocated(self._ranks.device) / 2**20
+        return facts
+
+    def _training_batches(self, epoch: int, plan: Sequence[Sequence[slice]]) -> Iterator[Batch]:
+        """Yield this rank's micro-batches of an epoch, each mixed with its partners where a method asks for it."""
+        order = torch.from_numpy(epoch_order(self._problem.training_items, self._training.seed, epoch))
+        parts = [part for parts in plan for part in parts]
+        mixing = self._mixing
+        wanted: list[torch.Tensor | slice] = []
+        for part in parts:
+            wanted += [part] if mixing is None else [part, mixing.partners(part)]
+        batches = self._problem.training_batches(epoch, order.to(self._ranks.device), wanted)
+        for part in parts:
+            batch = next(batches)
+            yield batch if mixing is None else mixing.mix(batch, next(batches), part)
+
+    def _loss(self, answers: torch.Tensor, batch: Batch) -> torch.Tensor:
+        losses_N = self._problem.losses(answers, batch.targets)
+        for method in self._methods:
+            losses_N = method.losses(batch, answers, losses_N)
+        return losses_N.sum()
+
+    def _check_losses(
+        self, sums: torch.Tensor, steps: slice, epoch: int, steps_before: int, last_checkpoint: str | None
+    ) -> float:
+        """Add the ranks' losses of some steps, refuse one that is not finite, and return their sum."""
+        losses = self._ranks.sum_(sums.to(torch.float64)).cpu()
+        strange = torch.nonzero(~torch.isfinite(losses))
+        if len(strange):
+            index = int(strange[0])
+            check_finite(
+                float(losses[index]),
+                name="loss",
+                step=(epoch - 1) * len(self._batches) + steps.start + index + 1,
+                epoch=epoch,
+                learning_rate=self._optimization.learning_rate_at(steps_before + steps.start + index),
+                precision=self.precision,
+                checkpoint=last_checkpoint,
+            )
+        return float(losses.sum())
+
+
+def _device_name(device: torch.device) -> str:
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type

@@ -1,0 +1,1 @@
+"""How several ranks train one network together: each module one way, behind `Parallel`."""

@@ -1,0 +1,93 @@
+"""Trainers of networks that a search space builds: what is the same for images, texts and tables.
+
+Importing this module loads no torch: whoever plans a search reads names and checks data only.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from search_spaces.configuration import JsonScalar
+from search_spaces.errors import did_you_mean
+from trainers.config import EvaluateTask, TrainConfig, TrainTask
+from trainers.errors import UserCodeError
+from trainers.reporting import Reporter, TrialResult
+from trainers.trainer import Trainer
+
+if TYPE_CHECKING:
+    import torch
+
+    from trainers.distributed import Ranks
+    from trainers.problem import Problem
+
+__all__ = ["HYPERPARAMETERS", "Supervised"]
+
+HYPERPARAMETERS = frozenset(TrainConfig.model_fields) - {"epochs", "metric", "direction", "precision", "seed"}
+"""Training parameters that a search space may set: all but those that belong to the search."""
+
+
+class Supervised(Trainer):
+    """Learns from items with known answers, with a network that the search space builds.
+
+    DDP, mixed precision, exact resumption. A report holds the metrics of the validation split, and `train_loss`,
+    `learning_rate`, `epoch_s` and `items_per_s`. Subclasses read data and make a Problem of them.
+    """
+
+    has_networks: ClassVar[bool] = True
+
+    @abstractmethod
+    def problem(self, data: Any, training: TrainConfig, device: "torch.device") -> "Problem":
+        """Return what `load` returned as a training problem on a device."""
+
+    def fingerprint(self, data: Any) -> str:
+        """Return the digest of all items and splits."""
+        digest: str = data.fingerprint
+        return digest
+
+    def fit(self, task: TrainTask, data: Any, ranks: "Ranks", reporter: Reporter) -> TrialResult:
+        """Train one configuration.
+
+        Raises:
+            UserCodeError: the objective is no metric of this trainer, or the network's answers have a wrong shape.
+            NonFiniteLossError: the loss or the objective left the numbers.
+            DeviceMemoryError: the device's memory is too small.
+            DamagedCheckpointError: `resume_from` cannot be gone on with.
+            RanksDivergedError: the ranks no longer hold equal weights.
+            PeerFailedError: another rank failed.
+        """
+        from trainers.fitting import fit
+
+        self._check_metric(task)
+        return fit(task, self._maker(data, task.training), ranks, reporter)
+
+    def evaluate(self, task: EvaluateTask, data: Any, ranks: "Ranks") -> Mapping[str, float]:
+        """Measure the weights of a checkpoint on one split.
+
+        Raises:
+            BadDataError: the data have no such split.
+            DamagedCheckpointError: the checkpoint cannot be read or belongs to another network.
+        """
+        from trainers.fitting import evaluate
+
+        return evaluate(task, self._maker(data, TrainConfig()), ranks)
+
+    def count_weights(self, space: str, configuration: Mapping[str, JsonScalar], data: Any) -> int:
+        """Count the weights of the network that a configuration builds for these data.
+
+        Raises:
+            InfeasibleArchitectureError: the configuration describes nothing that can be trained.
+        """
+        from trainers.networks import count_weights
+
+        return count_weights(space, configuration, data)
+
+    def _maker(self, data: Any, training: TrainConfig) -> "Callable[[torch.device], Problem]":
+        return lambda device: self.problem(data, training, device)
+
+    def _check_metric(self, task: TrainTask) -> None:
+        measured = self.measured(task.data)
+        name = task.training.metric
+        if name not in measured:
+            raise UserCodeError(
+                f"no metric {name!r};{did_you_mean(name, measured)} measured: {', '.join(sorted(measured))}"
+            )
