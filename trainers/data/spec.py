@@ -22,8 +22,18 @@ class DataSpec(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     source: str = "digits"
-    """`digits` (1,797 real images of 8x8 pixels that come with scikit-learn), an `.npz` file, or a folder
-    with one sub-folder of images per class."""
+    """Images: `digits` (1,797 real images of 8x8 pixels that come with scikit-learn), an `.npz` file, or a folder
+    with one sub-folder of images per class. Tables and texts: a `.csv`, `.tsv` or `.parquet` file."""
+    test_source: str | None = None
+    """A file of the same kind whose items are the test split; None: the split is cut from `source`."""
+    target: str | None = None
+    """Column of a table that is to be told; None: the last one, or for texts the one beside the text."""
+    text: str | None = None
+    """Column of a table that holds the texts; None: the one named `text`, or the one with the longest texts."""
+    ignore: tuple[str, ...] = ()
+    """Columns of a table that are left out, such as identifiers."""
+    drop_missing_target: bool = False
+    """Whether rows without a value to tell are left out; otherwise they are refused."""
     image_size: Annotated[int, Field(ge=1)] | None = None
     """Height and width, in pixels, that the images of a folder are scaled to; None: the size of the first
     image. Arrays (`digits`, `.npz`) keep their size."""
