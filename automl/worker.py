@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from automl.memory_kills import memory_kills
 from trainers.config import EvaluateTask, TrainTask
-from trainers.errors import FailureCause, PeerFailedError, TrialError, full_disk, is_out_of_memory
+from trainers.errors import FailureCause, TrialError, full_disk, is_consequence, is_out_of_memory
 from trainers.loader_errors import cuda_in_loader_worker, end_of_loader_worker
 from trainers.reporting import Reporter, TrialResult
 from trainers.trainer import Trainer
@@ -21,15 +21,6 @@ __all__ = ["Failure", "Outcome", "Task", "describe_failure", "run_task"]
 Task: TypeAlias = TrainTask | EvaluateTask
 Outcome: TypeAlias = TrialResult | Mapping[str, float]
 """What a task gives: a training its result, an evaluation its metrics."""
-
-_PEER_IS_GONE = (
-    "connection closed by peer",
-    "connection reset",
-    "broken pipe",
-    "connection refused",
-    "remote process exited",
-)
-"""What torch's process groups say on a rank whose peer has left: a consequence, not a cause."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +86,7 @@ def describe_failure(error: Exception | SystemExit, rank: int | None) -> Failure
     message = advice or str(shown) or type(shown).__name__
     if isinstance(error, SystemExit):
         message = f"the training called sys.exit({error.code!r})"
-    is_follow_up = isinstance(error, PeerFailedError) or any(sign in message.lower() for sign in _PEER_IS_GONE)
+    is_follow_up = is_consequence(error)
     cause: FailureCause = "user_error"
     if reason is not None:
         cause = "disk_full"

@@ -20,6 +20,7 @@ __all__ = [
     "UserCodeError",
     "causes",
     "full_disk",
+    "is_consequence",
     "is_out_of_memory",
 ]
 
@@ -119,6 +120,21 @@ def full_disk(error: BaseException) -> OSError | None:
         (link for link in causes(error) if isinstance(link, OSError) and link.errno in (errno.ENOSPC, errno.EDQUOT)),
         None,
     )
+
+
+def is_consequence(error: BaseException) -> bool:
+    """Whether an error only tells that another rank of the same trial is gone or has failed."""
+    return isinstance(error, PeerFailedError) or any(sign in str(error).lower() for sign in _PEER_IS_GONE)
+
+
+_PEER_IS_GONE = (
+    "connection closed by peer",
+    "connection reset",
+    "broken pipe",
+    "connection refused",
+    "remote process exited",
+)
+"""What torch's process groups say on a rank whose peer has left: a consequence, not a cause."""
 
 
 def is_out_of_memory(error: BaseException) -> bool:

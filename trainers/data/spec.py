@@ -4,9 +4,10 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-__all__ = ["BUILT_IN_SOURCES", "DataSpec", "SplitName"]
+__all__ = ["BUILT_IN_SOURCES", "DataSpec", "SplitName", "TokenChoice"]
 
 SplitName: TypeAlias = Literal["train", "validation", "test"]
+TokenChoice: TypeAlias = Literal["auto", "character", "word"]
 
 BUILT_IN_SOURCES = ("digits",)
 """Data that come with an installed library; every other source is a path."""
@@ -19,7 +20,7 @@ class DataSpec(BaseModel):
     ones, and the test split stays unseen by a search.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     source: str = "digits"
     """Images: `digits` (1,797 real images of 8x8 pixels that come with scikit-learn), an `.npz` file, or a folder
@@ -30,6 +31,12 @@ class DataSpec(BaseModel):
     """Column of a table that is to be told; None: the last one, or for texts the one beside the text."""
     text: str | None = None
     """Column of a table that holds the texts; None: the one named `text`, or the one with the longest texts."""
+    tokens: TokenChoice = "auto"
+    """What a text is cut into; `auto`: words, unless too many words of the training texts occur there only once."""
+    vocabulary: Annotated[int, Field(ge=3)] = 20_000
+    """Most different tokens of texts, the filling and the unknown one among them; the rarest are left out."""
+    max_length: Annotated[int, Field(ge=1)] | None = None
+    """Most tokens that are read of a text; None: as many as 99 of 100 training texts have at most, up to 512."""
     ignore: tuple[str, ...] = ()
     """Columns of a table that are left out, such as identifiers."""
     drop_missing_target: bool = False
