@@ -54,6 +54,8 @@ def resume(study: str, *, observer: Observer | None = None, **changes: object) -
     if "data" in changes:
         changes["data"] = moved_data(stored, changes["data"])
     shared = {name: stored[name] for name in (*FIXED, "data") if name in stored}
+    if "space" in changes and stored.get("trainer") == stored["space"]:
+        del shared["trainer"]  # the file of the space is also the training, and has moved with it
     explicit = {**changes, "study": study, "storage": found.storage}
     spec = SearchSpec.from_mapping({**shared, **explicit}, f"study '{study}' with the changes")
     return run(spec, explicit, observer or Observer())

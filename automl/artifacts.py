@@ -46,6 +46,30 @@ class Artifacts:
         """Folder of one attempt, relative to the root; two attempts never write to one file."""
         return f"{self.folder}/trial-{number:05d}/attempt-{attempt}"
 
+    def tensorboard_dir(self, number: int) -> str:
+        """Folder of one trial's files for TensorBoard, relative to the root; `tensorboard --logdir` takes its parent.
+
+        All attempts write there: a later one hides what an earlier one wrote of the same epochs.
+
+        Raises:
+            InvalidSpecError: the root is a URL.
+        """
+        self.check_tensorboard()
+        return f"{self.folder}/tensorboard/trial-{number:05d}"
+
+    def check_tensorboard(self) -> None:
+        """Refuse a store: its files appear when they are whole, and those for TensorBoard grow with every epoch.
+
+        Raises:
+            InvalidSpecError: the root is a URL.
+        """
+        if is_url(self.root):
+            raise InvalidSpecError(
+                [f"tensorboard: its files grow in a folder, and the artifacts lie in {self.root}; leave it out, or "
+                 "give --artifacts a folder"],
+                "the place of the artifacts",
+            )  # fmt: skip
+
     @property
     def report(self) -> str:
         """The study's report page: a path of this machine, or a URL."""

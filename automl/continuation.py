@@ -2,17 +2,20 @@
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import PurePath
 
 from automl.errors import InvalidSpecError
 from automl.spec import SearchSpec
 from search_spaces import catalog
 from search_spaces.discovery import PluginImportError
 from search_spaces.errors import InvalidSpaceError, SpaceNameClashError, UnknownSearchSpaceError
+from search_spaces.own_files import is_file_reference
 from search_spaces.space import SearchSpace
 from search_spaces.versions import SpaceHistory
 from studies.standing import Limits
 from studies.study import Study
 from studies.trial import Trial, TrialState
+from trainers.custom.command import placed_command
 
 __all__ = [
     "FIXED",
@@ -26,6 +29,7 @@ __all__ = [
     "limits_of",
     "moved_data",
     "named_space",
+    "note_code",
     "present_space",
     "space_history",
     "stored_fields",
@@ -34,7 +38,7 @@ __all__ = [
     "usable_trials",
 ]
 
-FIXED = ("space", "metric", "direction", "epochs", "seed")
+FIXED = ("space", "trainer", "script", "set", "metric", "direction", "epochs", "seed")
 """Fields that every trial of a study shares; so are the data, which are known by their fingerprint."""
 _NOT_STORED = frozenset(
     {
@@ -46,6 +50,7 @@ _NOT_STORED = frozenset(
 LIMITS = {"trials": "trials", "timeout": "timeout_s", "target_value": "target_value"}
 """Fields that are the study's own rules, with their names there: any process may change them, and all obey at once."""
 _FINGERPRINT = "data_fingerprint"
+_CODE = "trainer_code"
 
 _log = logging.getLogger(__name__)
 
@@ -99,6 +104,8 @@ def continued(stored: Mapping[str, object], given: SearchSpec, explicit: Mapping
     changed = {name: asked[name] for name in {*explicit, *_NOT_STORED}}
     if "data" in explicit:
         changed["data"] = moved_data(stored, explicit["data"])
+    if "space" in explicit and stored.get("trainer") == stored.get("space"):
+        changed["trainer"] = asked["trainer"]  # the file of the space is also the training, and has moved with it
     return SearchSpec.from_mapping({**stored, **changed}, f"study '{given.study}'")
 
 
@@ -114,14 +121,15 @@ def changed_fixed_fields(study: str, stored: Mapping[str, object], given: Mappin
         f"{name}: study '{study}' has {_show(stored[name])}, but {_show(given[name])} was given; "
         "leave it out to go on with the study, or give --study another name"
         for name in FIXED
-        if name in given and name in stored and given[name] != stored[name]
+        if name in given and name in stored and _without_place(name, given[name]) != _without_place(name, stored[name])
     ]
 
 
 def moved_data(stored: Mapping[str, object], given: object) -> object:
-    """The data of a study that are said to lie elsewhere now: a source alone keeps the stored splits."""
-    splits = stored.get("data")
-    return {**splits, "source": given} if isinstance(given, str) and isinstance(splits, Mapping) else given
+    """The data of a study that are said to lie elsewhere now: what is not said keeps its stored value."""
+    known = stored.get("data")
+    said = {"source": given} if isinstance(given, str) else given
+    return {**known, **said} if isinstance(said, Mapping) and isinstance(known, Mapping) else given
 
 
 def check_same_data(study: Study, fingerprint: str) -> None:
@@ -142,6 +150,22 @@ def check_same_data(study: Study, fingerprint: str) -> None:
             ],
             f"the continuation of study '{study.name}'",
         )
+
+
+def note_code(study: Study, digest: str | None) -> None:
+    """Keep what identifies the text of a person's own training, and say in the log when it has changed.
+
+    It is not refused: a mistake may have been corrected, after which a study shall go on.
+    """
+    known = study.attributes.get(_CODE)
+    if digest is None or known == digest:
+        return
+    if known is not None:
+        _log.warning(
+            "study=%s the code of its training has changed since it was last used; its trials may not be comparable",
+            study.name,
+        )
+    study.set_attribute(_CODE, digest)
 
 
 def space_history(study: Study, space: SearchSpace) -> SpaceHistory:
@@ -202,7 +226,7 @@ def named_space(study: Study, name: str) -> SearchSpace:
         PluginImportError: its module cannot be imported.
     """
     try:
-        return catalog.load(name).SPACE
+        return catalog.load(name, has_networks=False).SPACE
     except UnknownSearchSpaceError:
         versions = study.space_versions()
         if not versions:
@@ -245,6 +269,13 @@ def usable_trials(history: SpaceHistory, trials: Sequence[Trial]) -> int:
 def unfinished_trials(trials: Sequence[Trial]) -> int:
     """How many trials were started and have not ended: they go on as they were, whatever the space has become."""
     return sum(trial.state in (TrialState.RUNNING, TrialState.PAUSED) for trial in trials)
+
+
+def _without_place(name: str, value: object) -> object:
+    """What is compared: of a file its name, and of a script its command, as both may lie elsewhere now."""
+    if name == "script" and isinstance(value, str):
+        return [PurePath(word).name for word in placed_command(value)]
+    return PurePath(value).name if isinstance(value, str) and is_file_reference(value) else value
 
 
 def _show(value: object) -> str:

@@ -19,6 +19,9 @@ __all__ = ["Check", "clean", "examine"]
 
 FULL = 0.95
 """From this share on Ray places no more objects on a file system (its `local_fs_capacity_threshold`)."""
+_SHARED_MEMORY = Path("/dev/shm")
+_LITTLE_SHARED_MEMORY = 256 * 2**20
+"""A container of Docker has 64 MiB unless it is told otherwise."""
 _PATIENCE_S = 5.0
 """How long a database may be busy while it is looked at."""
 _SHOWS_EVERYTHING_OR_NOTHING = (None, "", "-1")
@@ -47,6 +50,7 @@ def examine() -> Sequence[Check]:
     looks: Sequence[tuple[str, Callable[[], Check]]] = (
         ("versions", _versions),
         ("machine", _machine),
+        ("shared memory", _shared_memory),
         ("GPUs", _gpus),
         ("Ray's temp folder", _temp_folder),
         ("Ray's sessions", _sessions),
@@ -110,6 +114,21 @@ def _machine() -> Check:
             "memory_bytes": machine.memory_bytes,
             "memory_limit_bytes": limit,
         },
+    )
+
+
+def _shared_memory() -> Check:
+    """What the workers of a DataLoader hand their batches over in, and Ray keeps its objects in."""
+    if not _SHARED_MEMORY.is_dir():
+        return Check(topic="shared memory", text=f"this system has no {_SHARED_MEMORY}")
+    space = disk_space(_SHARED_MEMORY)
+    text = f"{_SHARED_MEMORY} has {in_words(space.size_bytes)}, {in_words(space.free_bytes)} free"
+    if space.size_bytes < _LITTLE_SHARED_MEMORY:  # it is no fault: items are read without workers unless told otherwise
+        text += "; little for loader_workers, give a container more for them (docker run --shm-size=2g)"
+    return Check(
+        topic="shared memory",
+        text=text,
+        facts={"size_bytes": space.size_bytes, "free_bytes": space.free_bytes},
     )
 
 

@@ -8,6 +8,7 @@ from automl.executors.base import Executor, Failed, Finished
 from automl.interrupt import Interrupt
 from automl.reports import numbers_in, plain
 from automl.spec import SearchSpec
+from automl.training_choice import full_configuration
 from studies.checkpoints import CheckpointLedger
 from studies.study import Study
 from studies.trial import Trial
@@ -47,7 +48,7 @@ def measure_on_test_split(
         return
     task = {
         "space": spec.space,
-        "configuration": dict(best.configuration),
+        "configuration": full_configuration(spec.set, best.configuration, spec.make_trainer()),
         "data": spec.data,
         "precision": best.attributes.get("precision", spec.precision),  # the one really used
         "artifacts_root": artifacts.root,

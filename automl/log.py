@@ -4,7 +4,7 @@ import logging
 import sys
 import warnings
 
-__all__ = ["configure"]
+__all__ = ["configure", "leave_out_epochs"]
 
 _PACKAGES = ("automl", "search_spaces", "studies", "trainers")
 
@@ -27,6 +27,13 @@ def configure(*, debug: bool) -> None:
     if not debug:
         warnings.simplefilter("ignore", FutureWarning)
         warnings.simplefilter("ignore", DeprecationWarning)
+
+
+def leave_out_epochs() -> None:
+    """Keep what trainings in this process say of each epoch out of the log, unless everything is wanted."""
+    logger = logging.getLogger("trainers")
+    if logger.level == logging.INFO:
+        logger.setLevel(logging.WARNING)
 
 
 class _StandardError(logging.Handler):

@@ -1,18 +1,16 @@
 """What this machine has, and how much of it this process may use: containers often allow less than there is."""
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import psutil
 
 from trainers.artifact_files import existing_part
+from trainers.memory_limits import memory_limit_bytes
 
-__all__ = ["DiskSpace", "Machine", "disk_space", "memory_limit_bytes", "this_machine"]
+__all__ = ["DiskSpace", "Machine", "disk_space", "this_machine"]
 
-_CGROUPS = Path("/sys/fs/cgroup")
-_OWN_CGROUPS = Path("/proc/self/cgroup")
 _GPUS_OF_THE_DRIVER = Path("/proc/driver/nvidia/gpus")
 
 
@@ -69,16 +67,6 @@ def this_machine() -> Machine:
     )
 
 
-def memory_limit_bytes(root: Path = _CGROUPS, own: Path = _OWN_CGROUPS) -> int | None:
-    """The smallest limit of memory of this process's control groups, of both versions of Linux's; None: none.
-
-    Args:
-        root: where the control groups are mounted.
-        own: the list of this process's groups, see cgroups(7).
-    """
-    return min((limit for file in _limit_files(root, own) if (limit := _limit_in(file)) is not None), default=None)
-
-
 def disk_space(folder: Path) -> DiskSpace:
     """How full the file system is that holds a folder, or would hold it.
 
@@ -90,24 +78,3 @@ def disk_space(folder: Path) -> DiskSpace:
     return DiskSpace(
         folder=existing, size_bytes=facts.f_blocks * facts.f_frsize, free_bytes=facts.f_bavail * facts.f_frsize
     )
-
-
-def _limit_files(root: Path, own: Path) -> Iterator[Path]:
-    """The files that hold a limit: of each group and of all above it, up to what this container sees."""
-    lines = own.read_text().splitlines() if own.exists() else []
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        if controllers and "memory" not in controllers.split(","):
-            continue
-        base, name = (root / "memory", "memory.limit_in_bytes") if controllers else (root, "memory.max")
-        group = PurePosixPath(path.lstrip("/"))
-        for part in (group, *group.parents):
-            yield base / part / name
-
-
-def _limit_in(file: Path) -> int | None:
-    try:
-        text = file.read_text().strip()
-    except OSError:
-        return None  # a group above the container's own is not shown here
-    return int(text) if text.isdecimal() else None  # `max`: no limit

@@ -72,7 +72,7 @@ class Outcomes:
         self._sign = sign
         self._observe = observe
         self._direction = spec.objective_direction
-        self._cuts_batches = cuts_batches(spec.trainer)
+        self._cuts_batches = cuts_batches(spec.make_trainer())
 
     def take(self, event: Reported | Finished | Failed) -> None:
         """Take an event; one of a trial that is no longer ours means nothing."""

@@ -57,6 +57,6 @@ def _write(study: Study, path: Path) -> Path:
 def _space_of(study: Study) -> SpaceModule | None:
     """The study's space; None for a study of another program, or a person's own space that is not on this machine."""
     try:
-        return catalog.load(study.specification.get("space", ""))
+        return catalog.load(study.specification.get("space", ""), has_networks=False)
     except (UnknownSearchSpaceError, PluginImportError):
         return None

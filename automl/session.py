@@ -16,6 +16,7 @@ from automl.continuation import (
     continued,
     keep_space,
     limits_of,
+    note_code,
     stored_fields,
     stored_form,
 )
@@ -45,7 +46,7 @@ from studies.sharing import sharing_warnings
 from studies.storage import Storage
 from studies.study import Study, View
 from studies.trial import Trial
-from trainers.errors import ArtifactStoreError, TrialError
+from trainers.errors import ArtifactStoreError, TrialError, UserCodeError
 
 __all__ = ["SearchOutcome", "make_executor", "run"]
 
@@ -96,13 +97,15 @@ def run(spec: SearchSpec, explicit: Mapping[str, object], observer: Observer) ->
         study.set_limits(limits_of(spec), changed_limits(study, explicit))
         if (reason := _why_nothing_is_left(study, spec)) is not None:
             return _outcome(spec, study, Ending(reason=reason, has_failed=False), None)
+    if spec.tensorboard:
+        _artifacts(spec, storage.url).check_tensorboard()
     results = _results_to_learn_from(spec, explicit, study)
     observer.prepare(f"reading the data '{spec.data.source}'")
     data = _loaded(spec)
     observer.prepare("starting the workers" if spec.executor == "inline" else "starting the workers on Ray")
     with Interrupt(storage.hurry) as interrupt, make_executor(spec, data, interrupt.check) as executor:
         interrupt.take_over()
-        study = _opened(storage, spec, explicit, spec.trainer.fingerprint(data))
+        study = _opened(storage, spec, explicit, spec.make_trainer().fingerprint(data))
         if is_new:  # another process may have made it meanwhile, with other limits
             study.set_limits(limits_of(spec), changed_limits(study, explicit))
         with _cut_off_in_words(study, interrupt):
@@ -113,7 +116,7 @@ def run(spec: SearchSpec, explicit: Mapping[str, object], observer: Observer) ->
             began_at = study.standing.now if began_at is None else began_at
             ending = _search(spec, study, history, began_at, data, executor, interrupt, observer)
             best = study.best_trial()
-            if best is not None and interrupt.signal is None:
+            if best is not None and interrupt.signal is None and spec.make_trainer().can_evaluate():
                 as_present = replace(best, configuration=history.adopt(best.configuration) or best.configuration)
                 observer.prepare(f"measuring trial {best.number} on the test split")
                 measure_on_test_split(spec, study, _artifacts(spec, study.storage_url), executor, as_present, interrupt)
@@ -121,21 +124,26 @@ def run(spec: SearchSpec, explicit: Mapping[str, object], observer: Observer) ->
 
 
 def _loaded(spec: SearchSpec) -> Any:
-    """The data.
+    """The data, on which the objective is known to be defined.
 
     Raises:
-        BadDataError: they cannot be read.
+        BadDataError: they cannot be read, or the objective has no value on them.
         InvalidSpecError: a person's own trainer has failed to read them.
     """
+    trainer, reference = spec.make_trainer(), spec.trainer_reference
     with interruptible():
         try:
-            return spec.trainer.load(spec.data)
+            data = trainer.load(spec.data)
+            trainer.check_objective(spec.metric, data)
+            return data
+        except UserCodeError as error:
+            raise InvalidSpecError([f"data: {error}"], "the search; --debug shows where") from error
         except (TrialError, MemoryError):
             raise
         except Exception as error:
-            if ":" not in spec.search_space.task:
+            if ":" not in reference and trainer.code_digest() is None:
                 raise
-            problem = f"data: {spec.search_space.task} cannot load them: {type(error).__name__}: {error}"
+            problem = f"data: {reference} cannot load them: {type(error).__name__}: {error}"
             raise InvalidSpecError([problem], "the search; --debug shows where") from error
 
 
@@ -189,7 +197,7 @@ def make_executor(spec: SearchSpec, data: Any, check: Callable[[], None]) -> Exe
     if spec.executor == "inline":
         from automl.executors.inline import InlineExecutor
 
-        return InlineExecutor(spec.trainer, data, spec.precision)
+        return InlineExecutor(spec.make_trainer(), data, spec.precision)
     if spec.ray_address is None:
         prepare_private_cluster()
     else:
@@ -199,7 +207,7 @@ def make_executor(spec: SearchSpec, data: Any, check: Callable[[], None]) -> Exe
     from automl.executors.ray.watch import Limits
 
     return RayExecutor(
-        spec.search_space.task,
+        spec.trainer_reference,
         data,
         request=Request(
             ranks=spec.procs_per_trial,
@@ -319,6 +327,7 @@ def _opened(storage: Storage, spec: SearchSpec, explicit: Mapping[str, object], 
         spec.study, direction=spec.objective_direction, specification=form, limits=limits_of(spec)
     )
     check_same_data(study, fingerprint)
+    note_code(study, spec.make_trainer().code_digest())
     set_mark(artifacts, study)
     for warning in sharing_warnings(study, storage.file):
         _log.warning("%s", warning)
@@ -344,7 +353,7 @@ def _artifacts(spec: SearchSpec, storage_url: str) -> Artifacts:
 def _why_nothing_is_left(study: Study, spec: SearchSpec) -> str | None:
     """Why a run would find nothing to do: a limit is reached, and the winner is measured. None: there is work."""
     best = study.best_trial()
-    if best is not None and test_score(study, best) is None:
+    if best is not None and test_score(study, best) is None and spec.make_trainer().can_evaluate():
         return None
     view = study.look()
     if _is_used_up(view, spec.trials):

@@ -26,6 +26,7 @@ class SizeLimit:
         assert spec.max_params is not None
         self.most = spec.max_params
         self._spec = spec
+        self._trainer = spec.make_trainer()
         self._data = data
         training = set(spec.search_space.names("training"))
         self._names = [name for name in spec.search_space.names() if name not in training]
@@ -58,7 +59,7 @@ class SizeLimit:
         key = tuple(configuration[name] for name in self._names)
         if key not in self._counts:
             try:
-                self._counts[key] = self._spec.trainer.count_weights(self._spec.space, configuration, self._data)
+                self._counts[key] = self._trainer.count_weights(self._spec.space, configuration, self._data)
             except InfeasibleArchitectureError:
                 self._counts[key] = None
             except Exception as error:  # a person's code may raise anything, and one trial never ends a search

@@ -22,16 +22,29 @@ from automl.byte_sizes import bytes_in
 from automl.configuration_text import is_table
 from automl.env import default_storage
 from automl.errors import InvalidSpecError, UnknownPluginError
+from automl.training_choice import (
+    check_parameters,
+    checked_constants,
+    load_named_trainer,
+    measured,
+    objective_direction,
+    trainer_reference,
+    usual_objective,
+)
 from search_spaces import catalog
+from search_spaces.configuration import JsonScalar
 from search_spaces.discovery import PluginImportError
 from search_spaces.errors import InvalidSpaceError, SpaceNameClashError, UnknownSearchSpaceError, did_you_mean
+from search_spaces.own_files import is_file_reference
 from search_spaces.space import SearchSpace
 from studies.names import check_keys, check_study_name
 from trainers.artifact_files import existing_part, is_url
-from trainers.config import Direction, Precision
+from trainers.config import Direction, Parallelism, Precision
+from trainers.custom.command import Command
 from trainers.data.spec import BUILT_IN_SOURCES, DataSpec
-from trainers.errors import InvalidTrainerError, UnknownTrainerError
+from trainers.errors import InvalidTrainerError
 from trainers.tasks import load_trainer
+from trainers.tensorboard import INSTALL, is_installed
 from trainers.trainer import Trainer
 
 __all__ = ["SearchSpec", "read_yaml"]
@@ -45,9 +58,16 @@ class SearchSpec(BaseModel):
     )
 
     space: str
-    """Search space: a name that `automl spaces` lists, or the import path of a module with SPACE and build_model."""
+    """Search space: a name that `automl spaces` lists, or the import path or the .py file of a module with SPACE and
+    build_model."""
+    script: str | None = None
+    """Command that trains one configuration and prints its metrics, such as "python train.py"; instead of a trainer."""
+    trainer: str | None = Field(default=None, validate_default=True)
+    """Who trains: a name, module:Class, or a .py file with fit(context) or datasets(source). Default: what the space is
+    made for."""
     data: DataSpec = DataSpec()
-    """Data: `digits`, an .npz file, or a folder with one sub-folder of images per class."""
+    """Data: `digits`, an .npz file, a folder with one sub-folder of images per class, a table of rows or texts, or what
+    a trainer of one's own reads."""
     study: Annotated[str, Field(min_length=1, max_length=512)] = Field(default=None, validate_default=True)
     """Name of the study; a study that exists is continued. Default: made from space and data."""
     storage: str = Field(default_factory=default_storage)
@@ -64,12 +84,14 @@ class SearchSpec(BaseModel):
     """Objective at which the study has what it wants; every process that searches it ends."""
     warm_start: str | None = None
     """Results to learn from before the first proposal: the name of another study, or a .csv or .json file."""
-    metric: str = "accuracy"
-    """Objective, measured on the validation split."""
+    metric: str = Field(default=None, validate_default=True)
+    """Objective, measured on the validation split. Default: the usual one of the trainer."""
     direction: Direction | None = None
     """Whether a larger or a smaller objective is better. Default: what the metric says."""
     epochs: Annotated[int, Field(ge=1)] = 9
     """Epochs of a full training."""
+    set: Mapping[str, JsonScalar] = {}
+    """Training parameter with one value for all trials, such as optimizer=sgd; may be given several times."""
     sampler: str = "tpe"
     """How configurations are proposed."""
     pruner: str = "asha"
@@ -77,7 +99,10 @@ class SearchSpec(BaseModel):
     concurrency: Literal["auto"] | int = "auto"
     """Trials that train at the same time; auto: as many as the machines hold."""
     procs_per_trial: Annotated[int, Field(ge=1)] = 1
-    """Ranks (processes) that train one trial together by distributed data parallelism."""
+    """Ranks (processes) that train one trial together."""
+    parallel: Parallelism = "auto"
+    """How ranks share a training: ddp copies the network, fsdp cuts it, too, pipeline gives each rank some layers;
+    auto is ddp."""
     gpus_per_trial: Annotated[float, Field(ge=0)] | None = None
     """GPUs of one trial: one per rank, or for a single rank a share of one, such as 0.25. Default: one per rank where
     there are GPUs, else none."""
@@ -93,6 +118,10 @@ class SearchSpec(BaseModel):
     """Seed of the study: of its proposals, and of each trial's weights, data order and augmentation."""
     max_params: Annotated[int, Field(ge=1)] | None = None
     """Most weights of a network, such as 1e6; larger ones are infeasible and are not trained. Default: any number."""
+    tensorboard: bool = False
+    """Write curves, histograms, the graph and some images of each trial for TensorBoard, below the artifacts."""
+    profile: bool = False
+    """Profile a few steps of each trial: a trace and the ten dearest operators, beside its checkpoints."""
     executor: Literal["ray", "inline"] = "ray"
     """Where trials run: on Ray, or one after the other in this process (for tests and debugging)."""
     ray_address: str | None = None
@@ -129,18 +158,38 @@ class SearchSpec(BaseModel):
     @classmethod
     def _space_exists(cls, value: str) -> str:
         try:
-            space = catalog.load(value).SPACE
-            trainer = load_trainer(space.task)
-        except (*_SPACE_ERRORS, UnknownTrainerError, InvalidTrainerError, PluginImportError) as error:
+            space = catalog.load(value, has_networks=False).SPACE
+        except (*_SPACE_ERRORS, PluginImportError) as error:
             raise ValueError(str(error)) from error
-        unknown = [name for name in space.names("training") if name not in trainer.hyperparameters]
-        if unknown:
-            raise ValueError(
-                f"the trainer '{space.task}' has no hyperparameter {', '.join(map(repr, unknown))}; "
-                f"known: {', '.join(sorted(trainer.hyperparameters))}"
-            )
         check_keys("parameter", space.names())  # an InvalidNameError is a ValueError: pydantic collects it
-        return value
+        return str(Path(value).expanduser().resolve()) if is_file_reference(value) else value
+
+    @field_validator("script")
+    @classmethod
+    def _script_can_run(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        try:
+            return str(Command.parse(value))
+        except InvalidTrainerError as error:
+            raise ValueError(str(error)) from error
+
+    @field_validator("trainer")
+    @classmethod
+    def _trainer_trains_the_space(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is not None and info.data.get("script") is not None:
+            raise ValueError("there is a script besides; give one of both")
+        if "space" not in info.data or "script" not in info.data:
+            return value
+        space = info.data["space"]
+        try:
+            reference = trainer_reference(space, value, info.data["script"])
+            trainer = load_named_trainer(reference)
+            check_parameters(catalog.load(space, has_networks=False).SPACE, trainer, reference)
+            catalog.load(space, has_networks=trainer.has_networks)
+        except (*_SPACE_ERRORS, PluginImportError) as error:
+            raise ValueError(str(error)) from error
+        return reference if info.data["script"] is None else None
 
     @field_validator("sampler", "pruner")
     @classmethod
@@ -160,28 +209,61 @@ class SearchSpec(BaseModel):
     @field_validator("data")
     @classmethod
     def _data_exist(cls, value: DataSpec, info: ValidationInfo) -> DataSpec:
-        _trainer(info.data).check(value)  # a BadDataError is a ValueError: pydantic collects it
-        path = Path(value.source).expanduser()
-        if value.source in BUILT_IN_SOURCES or not path.exists():
-            return value
-        return value.model_copy(update={"source": str(path.resolve())})
+        trainer = _trainer(info.data)
+        if trainer is not None:
+            trainer.check(value)  # a BadDataError is a ValueError: pydantic collects it
+        places = {"source": value.source, "test_source": value.test_source}
+        return value.model_copy(update={name: _placed(place) for name, place in places.items()})
+
+    @field_validator("metric", mode="before")
+    @classmethod
+    def _usual_metric_of_the_trainer(cls, value: object, info: ValidationInfo) -> object:
+        trainer = _trainer(info.data)
+        if value is not None or trainer is None:
+            return value or "unnamed"
+        return usual_objective(measured(trainer, info.data.get("data")))
 
     @field_validator("metric")
     @classmethod
     def _metric_is_measured(cls, value: str, info: ValidationInfo) -> str:
         trainer = _trainer(info.data)
-        if value not in trainer.metrics:
-            raise ValueError(
-                f"no metric {value!r};{did_you_mean(value, trainer.metrics)} available: "
-                f"{', '.join(sorted(trainer.metrics))}"
-            )
+        known = {} if trainer is None else measured(trainer, info.data.get("data"))
+        if known and value not in known:
+            raise ValueError(f"no metric {value!r};{did_you_mean(value, known)} available: {', '.join(sorted(known))}")
+        check_keys("metric", [value])  # an InvalidNameError is a ValueError: pydantic collects it
         return value
 
     @field_validator("direction")
     @classmethod
     def _direction_is_known(cls, value: Direction | None, info: ValidationInfo) -> Direction | None:
-        if value is None and "metric" in info.data:
-            return _trainer(info.data).metrics[info.data["metric"]]
+        trainer = _trainer(info.data)
+        if value is None and trainer is not None and "metric" in info.data:
+            return objective_direction(info.data["metric"], measured(trainer, info.data.get("data")))
+        return value
+
+    @field_validator("set", mode="before")
+    @classmethod
+    def _constants_are_known(cls, value: object, info: ValidationInfo) -> object:
+        trainer = _trainer(info.data)
+        if not isinstance(value, Mapping) or trainer is None or "space" not in info.data:
+            return value
+        return checked_constants(value, trainer, catalog.load(info.data["space"], has_networks=False).SPACE)
+
+    @field_validator("procs_per_trial")
+    @classmethod
+    def _script_is_one_process(cls, value: int, info: ValidationInfo) -> int:
+        if value > 1 and info.data.get("script") is not None:
+            raise ValueError(f"a script is one process, not {value} ranks; let it start its own")
+        return value
+
+    @field_validator("parallel")
+    @classmethod
+    def _own_code_shares_its_network_itself(cls, value: Parallelism, info: ValidationInfo) -> Parallelism:
+        trainer = _trainer(info.data)
+        if value != "auto" and trainer is not None and not trainer.has_networks:
+            raise ValueError(
+                f"{value} is for networks of a search space; what trains here shares its own; leave it out"
+            )
         return value
 
     @field_validator("study", mode="before")
@@ -192,7 +274,7 @@ class SearchSpec(BaseModel):
         if "space" not in info.data or "data" not in info.data:
             return "unnamed"
         source = Path(info.data["data"].source)
-        return f"{info.data['space'].rpartition('.')[2]}-{source.name if source.is_dir() else source.stem}"
+        return f"{_short_name(info.data['space'])}-{source.name if source.is_dir() else source.stem}"
 
     @field_validator("study")
     @classmethod
@@ -273,11 +355,22 @@ class SearchSpec(BaseModel):
     @field_validator("max_params")
     @classmethod
     def _weights_can_be_counted(cls, value: int | None, info: ValidationInfo) -> int | None:
-        if value is not None and "space" in info.data and not _trainer(info.data).has_networks:
-            task = catalog.load(info.data["space"]).SPACE.task
+        trainer = _trainer(info.data)
+        if value is not None and "space" in info.data and trainer is not None and not trainer.has_networks:
+            name = info.data.get("trainer") or "script"
             raise ValueError(
-                f"the trainer '{task}' of this space has no networks to count the weights of; leave it out"
+                f"the trainer '{name}' of this space has no networks to count the weights of; leave it out"
             )
+        return value
+
+    @field_validator("tensorboard", "profile")
+    @classmethod
+    def _trainings_can_be_looked_into(cls, value: bool, info: ValidationInfo) -> bool:
+        trainer = _trainer(info.data)
+        if value and trainer is not None and not trainer.has_networks:
+            raise ValueError("only networks of a search space are looked into, and the trainer here has none of it")
+        if value and info.field_name == "tensorboard" and not is_installed():
+            raise ValueError(f"the package tensorboard is not installed; install it: {INSTALL}")
         return value
 
     @field_validator("executor")
@@ -317,12 +410,16 @@ class SearchSpec(BaseModel):
     @property
     def search_space(self) -> SearchSpace:
         """The search space itself."""
-        return catalog.load(self.space).SPACE
+        return catalog.load(self.space, has_networks=False).SPACE
 
     @property
-    def trainer(self) -> Trainer:
-        """The trainer of the space's task."""
-        return load_trainer(self.search_space.task)
+    def trainer_reference(self) -> str:
+        """What every process knows the trainer by."""
+        return trainer_reference(self.space, self.trainer, self.script)
+
+    def make_trainer(self) -> Trainer:
+        """Return a new trainer."""
+        return load_trainer(self.trainer_reference)
 
     @property
     def objective_direction(self) -> Direction:
@@ -357,9 +454,27 @@ def read_yaml(path: Path) -> Mapping[str, object]:
     return {key.replace("-", "_"): value for key, value in document.items()}
 
 
-def _trainer(valid: Mapping[str, Any]) -> Trainer:
-    """The trainer of the space; the one of most spaces while the space is not valid, so that all mistakes are found."""
-    return load_trainer(catalog.load(valid["space"]).SPACE.task if "space" in valid else _USUAL_TASK)
+def _trainer(valid: Mapping[str, Any]) -> Trainer | None:
+    """The trainer; None: what names it is not valid.
+
+    Of a space that is not valid it is the one of most spaces, so that all mistakes are found.
+    """
+    if "trainer" not in valid or "script" not in valid:
+        return None
+    if "space" not in valid:
+        return load_trainer(_USUAL_TASK)
+    return load_trainer(trainer_reference(valid["space"], valid["trainer"], valid["script"]))
+
+
+def _short_name(space: str) -> str:
+    return Path(space).stem if is_file_reference(space) else space.rpartition(".")[2]
+
+
+def _placed(place: str | None) -> str | None:
+    """A place as every process finds it; a name that is none stays."""
+    if place is None or place in BUILT_IN_SOURCES or not (path := Path(place).expanduser()).exists():
+        return place
+    return str(path.resolve())
 
 
 def _sentence(details: ErrorDetails) -> str:

@@ -3,6 +3,7 @@
 from automl.artifacts import Artifacts
 from automl.randomness import training_seed
 from automl.spec import SearchSpec
+from automl.training_choice import full_configuration
 from search_spaces.configuration import Configuration
 from studies.trial import CheckpointRecord, Lease
 from trainers.config import TrainConfig, TrainTask
@@ -32,13 +33,16 @@ def train_task(
         checkpoint: what it goes on from; None: it starts anew.
         accumulate: micro-batches per step that the trial needs at least, because it ran out of memory with fewer.
     """
+    trainer = spec.make_trainer()
     others = {name for name, parameter in spec.search_space.parameters.items() if parameter.role != "training"}
-    chosen = {name: configuration[name] for name in configuration if name in spec.trainer.hyperparameters - others}
+    known = {**spec.set, **configuration}
+    chosen = {name: known[name] for name in known if name in trainer.hyperparameters - others}
     fixed = {
         "epochs": spec.epochs,
         "metric": spec.metric,
         "direction": spec.objective_direction,
         "precision": spec.precision,
+        "parallel": spec.parallel,
         "seed": training_seed(spec.seed, lease.number),
     }
     training = TrainConfig.model_validate({**chosen, **fixed})
@@ -46,10 +50,12 @@ def train_task(
         training = training.model_copy(update={"accumulate": accumulate})
     return TrainTask(
         space=spec.space,
-        configuration=dict(configuration),
+        configuration=full_configuration(spec.set, configuration, trainer),
         data=spec.data,
         training=training,
         artifacts_root=artifacts.root,
         checkpoint_dir=artifacts.checkpoint_dir(lease.number, lease.attempt),
         resume_from=None if checkpoint is None else checkpoint.path,
+        tensorboard=artifacts.tensorboard_dir(lease.number) if spec.tensorboard else None,
+        profile=spec.profile,
     )

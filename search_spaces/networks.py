@@ -4,10 +4,10 @@ Shapes: N images, C channels, H height, W width, K classes.
 """
 
 import math
+from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
 
-import torch
 from torch import Tensor, nn
 
 from search_spaces.cells import Cell
@@ -99,8 +99,10 @@ class Reduction(nn.Module):
         return summed
 
 
-class CellNetwork(nn.Module):
+class CellNetwork(nn.Sequential):
     """Classifies images: stem, stages of equal cells joined by reductions, mean over the map, linear head.
+
+    All of it is one chain of layers, which can be cut into pipeline stages between any two of them.
 
     Args:
         genotype: the cell; dead edges get no weights.
@@ -129,7 +131,6 @@ class CellNetwork(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         """Fit the skeleton to the images and fill it with cells."""
-        super().__init__()
         _check_positive(
             {
                 "image channels": input_shape[0],
@@ -138,24 +139,30 @@ class CellNetwork(nn.Module):
                 "cells_per_stage": cells_per_stage,
             }
         )
-        self.skeleton = Skeleton.fitting(*input_shape[1:])
-        self.stem = _stem(input_shape[0], channels, self.skeleton.stem)
+        skeleton = Skeleton.fitting(*input_shape[1:])
+        stem = _stem(input_shape[0], channels, skeleton.stem)
         stages = [nn.Sequential(*(Cell(genotype, channels) for _ in range(cells_per_stage)))]
-        for stride in self.skeleton.reductions:
+        for stride in skeleton.reductions:
             reduction = Reduction(channels, 2 * channels, stride)
             channels *= 2
             stages.append(nn.Sequential(reduction, *(Cell(genotype, channels) for _ in range(cells_per_stage))))
-        self.stages = nn.Sequential(*stages)
-        self.last_norm = nn.Sequential(nn.BatchNorm2d(channels), nn.ReLU())
-        self.head = nn.Sequential(nn.Dropout(dropout), nn.Linear(channels, num_classes))
+        parts: dict[str, nn.Module] = {
+            "stem": stem,
+            "stages": nn.Sequential(*stages),
+            "last_norm": nn.Sequential(nn.BatchNorm2d(channels), nn.ReLU()),
+            "mean": MapMean(),
+            "head": nn.Sequential(nn.Dropout(dropout), nn.Linear(channels, num_classes)),
+        }
+        super().__init__(OrderedDict(parts))
+        self.skeleton = skeleton
+
+
+class MapMean(nn.Module):
+    """The mean over the feature map; shapes: x_NCHW -> features_NC."""
 
     def forward(self, x_NCHW: Tensor) -> Tensor:
-        """Return unnormalised logits_NK."""
-        # Channels last in memory: a quarter less time per step on a CPU, and what a GPU's matrix units want.
-        maps_NCHW = self.stem(x_NCHW).contiguous(memory_format=torch.channels_last)
-        features_NCHW = self.last_norm(self.stages(maps_NCHW))
-        logits_NK: Tensor = self.head(features_NCHW.mean(dim=(2, 3)))
-        return logits_NK
+        """Return the mean of each channel."""
+        return x_NCHW.mean(dim=(2, 3))
 
 
 def _stem(channels_in: int, channels: int, strides: tuple[AxisStride, ...]) -> nn.Sequential:

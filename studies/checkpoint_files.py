@@ -1,18 +1,21 @@
 """The files that the ledger of checkpoints tells of, below a root: a folder of this machine, or the URL of a store.
 
-They are looked at and removed here; trainers write them.
+They are looked at and removed here; trainers write them. A checkpoint that was cut over ranks has, besides its file, a
+folder of parts: `PARTS` behind its name.
 """
 
 import hashlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from studies.errors import CheckpointStoreError
 from studies.trial import CheckpointRecord
 
-__all__ = ["CheckpointFiles"]
+__all__ = ["PARTS", "CheckpointFiles"]
+
+PARTS = ".parts"
 
 
 class CheckpointFiles:
@@ -40,7 +43,9 @@ class CheckpointFiles:
             return bool(files.exists(place))
 
     def fault(self, record: CheckpointRecord) -> str | None:
-        """What is wrong with a checkpoint's file, every byte looked at; None: it is whole.
+        """What is wrong with a checkpoint's file and parts, every byte looked at; None: they are whole.
+
+        The ledger has the size of all files, and the digest of the only one, or the SHA-256 of the list of all digests.
 
         Raises:
             CheckpointStoreError: the root cannot be read; the file may well be whole.
@@ -48,25 +53,29 @@ class CheckpointFiles:
         with self._named_errors("read", record.path) as (files, place):
             try:
                 size = files.info(place)["size"]
+                parts = {} if size == record.size_bytes else _sizes(files, place + PARTS)
+                size += sum(parts.values())
                 if size != record.size_bytes:
                     return f"has {size} bytes instead of {record.size_bytes}"
-                with files.open(place, "rb") as file:
-                    digest = hashlib.file_digest(file, "sha256").hexdigest()
+                digest = _digest(files, place)
+                if parts:
+                    others = [f"{_digest(files, f'{place}{PARTS}/{name}')}  {name}" for name in sorted(parts)]
+                    digest = hashlib.sha256("\n".join([digest, *others]).encode()).hexdigest()
             except FileNotFoundError:
                 return f"is missing: {self.location(record.path)}"
         return None if digest == record.digest else "is damaged: its digest differs from the ledger's"
 
     def remove(self, path: str) -> None:
-        """Remove a file; one that is gone already is no error.
+        """Remove a checkpoint's file and parts; what is gone already is no error.
 
         Raises:
             CheckpointStoreError: it cannot be removed.
         """
         with self._named_errors("remove", path) as (files, place):
-            try:
+            with suppress(FileNotFoundError):
                 files.rm_file(place)
-            except FileNotFoundError:
-                return
+            with suppress(FileNotFoundError):
+                files.rm(place + PARTS, recursive=True)
 
     def remove_empty_folders(self, path: str) -> str | None:
         """Remove the folders above a file that are empty now, up to the root, which stays.
@@ -105,3 +114,17 @@ class CheckpointFiles:
             return LocalFileSystem(), location  # as it is: `url_to_fs` gives a meaning to `::`
         files, place = url_to_fs(location)
         return files, place
+
+
+def _sizes(files: Any, folder: str) -> dict[str, int]:
+    """The sizes of the files in a folder by name; none when there is no such folder."""
+    files.invalidate_cache(folder)  # another process may have written since it was last listed
+    with suppress(FileNotFoundError):
+        listed = files.ls(folder, detail=True)
+        return {PurePosixPath(entry["name"]).name: entry["size"] for entry in listed if entry["type"] == "file"}
+    return {}
+
+
+def _digest(files: Any, place: str) -> str:
+    with files.open(place, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

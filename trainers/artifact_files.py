@@ -6,9 +6,10 @@ A name shows a whole file or none, wherever it lies. Which files there are, and 
 import hashlib
 import os
 import secrets
+import shutil
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import BufferedRandom
 from pathlib import Path
@@ -16,7 +17,19 @@ from typing import Any, TypeAlias
 
 from trainers.errors import ArtifactStoreError
 
-__all__ = ["FileFacts", "Location", "existing_part", "is_url", "local_copy", "write_file"]
+__all__ = [
+    "FileFacts",
+    "Location",
+    "existing_part",
+    "facts_of",
+    "is_url",
+    "local_copy",
+    "local_folder",
+    "move_in",
+    "remove_file",
+    "remove_folder",
+    "write_file",
+]
 
 Location: TypeAlias = str | Path
 """A path of this machine, or a URL such as `s3://bucket/runs`."""
@@ -76,6 +89,84 @@ def local_copy(location: Location) -> Iterator[Path]:
         yield copy
 
 
+@contextmanager
+def local_folder(location: Location, names: Iterable[str]) -> Iterator[Path]:
+    """Hold some files of a folder as those of a folder of this machine; what a store does not have is left out.
+
+    Raises:
+        ArtifactStoreError: the store does not give them.
+    """
+    if not is_url(location):
+        yield Path(location)
+        return
+    with tempfile.TemporaryDirectory(prefix="automl-") as folder:
+        store, path = _in_store(str(location))
+        for name in names:
+            with suppress(FileNotFoundError), _named_store_errors("read", str(location), passing=FileNotFoundError):
+                store.get_file(f"{path}/{name}", str(Path(folder, name)))
+        yield Path(folder)
+
+
+def move_in(folder: Path, names: Iterable[str], location: Location) -> None:
+    """Put a folder of this machine with synced files where it shall be: all of it by its name, or some into a store.
+
+    Args:
+        folder: lies beside its place, unless that is a URL.
+        names: which of its files go into a store.
+        location: nothing may be there, except other files in a store.
+
+    Raises:
+        OSError: it cannot be moved.
+        ArtifactStoreError: the store does not take the files.
+    """
+    if not is_url(location):
+        _sync_folder(folder)
+        folder.rename(location)
+        _sync_folder(folder.parent)
+        return
+    for name in names:
+        with _named_store_errors("write", f"{location}/{name}"):
+            _put(str(folder / name), f"{location}/{name}")
+
+
+def remove_file(location: Location) -> None:
+    """Remove a file; one that is gone already is no error.
+
+    Raises:
+        OSError: it cannot be removed.
+        ArtifactStoreError: the store does not remove it.
+    """
+    if not is_url(location):
+        Path(location).unlink(missing_ok=True)
+        return
+    with suppress(FileNotFoundError), _named_store_errors("remove", str(location), passing=FileNotFoundError):
+        store, path = _in_store(str(location))
+        store.rm_file(path)
+
+
+def remove_folder(location: Location) -> None:
+    """Remove a folder with all that is in it; one that is gone already is no error.
+
+    Raises:
+        OSError: it cannot be removed.
+        ArtifactStoreError: the store does not remove it.
+    """
+    if not is_url(location):
+        with suppress(FileNotFoundError):
+            shutil.rmtree(location)
+        return
+    with suppress(FileNotFoundError), _named_store_errors("remove", str(location), passing=FileNotFoundError):
+        store, path = _in_store(str(location))
+        store.rm(path, recursive=True)
+
+
+def facts_of(path: Path) -> FileFacts:
+    """Read a file of this machine for its size and its digest."""
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return FileFacts(digest=digest, size_bytes=file.seek(0, os.SEEK_END))
+
+
 def _write_beside(path: Path, write: Callable[[BufferedRandom], object]) -> FileFacts:
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
@@ -89,14 +180,12 @@ def _write_beside(path: Path, write: Callable[[BufferedRandom], object]) -> File
 
 
 def _write_through(path: Path, write: Callable[[BufferedRandom], object]) -> FileFacts:
-    """Write a file down to the disk, and read it once for its digest."""
+    """Write a file down to the disk, and read it once for its digest; `write` may read what it wrote."""
     with path.open("wb+") as file:
         write(file)
         file.flush()
         os.fsync(file.fileno())
-        size = file.seek(0, os.SEEK_END)
-        file.seek(0)
-        return FileFacts(digest=hashlib.file_digest(file, "sha256").hexdigest(), size_bytes=size)
+    return facts_of(path)
 
 
 def _upload(url: str, write: Callable[[BufferedRandom], object]) -> FileFacts:

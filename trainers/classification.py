@@ -1,11 +1,17 @@
 """What all problems of telling classes apart have in common."""
 
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import nn
 
 from trainers.errors import UserCodeError
+from trainers.metrics.names import MOST_CONFUSED_CLASSES
+from trainers.reporting import JsonValue
 
-__all__ = ["check_logits"]
+__all__ = ["check_logits", "facts_of_classes"]
 
 
 def check_logits(network: nn.Module, inputs: tuple[torch.Tensor, ...], num_classes: int) -> None:
@@ -23,3 +29,20 @@ def check_logits(network: nn.Module, inputs: tuple[torch.Tensor, ...], num_class
             f"the network answers one item of shape {' and '.join(str(tuple(part.shape[1:])) for part in inputs)} "
             f"with {shape}; needed: logits of shape {(1, num_classes)}"
         )
+
+
+def facts_of_classes(labels_N: npt.NDArray[np.int64], class_names: Sequence[str]) -> dict[str, JsonValue]:
+    """Return what is worth knowing of the validation split beside a result.
+
+    Args:
+        labels_N: classes of its items.
+        class_names: in the order of the labels.
+
+    Returns:
+        `majority_share`: accuracy of always answering the most frequent class; `class_names`, in the order of a
+        confusion matrix, where one is kept.
+    """
+    facts: dict[str, JsonValue] = {"majority_share": float(np.bincount(labels_N).max() / len(labels_N))}
+    if len(class_names) <= MOST_CONFUSED_CLASSES:
+        facts["class_names"] = list(class_names)
+    return facts

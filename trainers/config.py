@@ -64,7 +64,8 @@ class TrainConfig(BaseModel):
     seed: Annotated[int, Field(ge=0)] = 0
     """Seeds the weights, the order of the data, augmentation and dropout of this trial."""
     precision: Precision = "auto"
-    """`auto`: bf16 on a GPU that computes in it, otherwise fp32."""
+    """`auto`: bf16 on a GPU that computes in it, otherwise fp32. `tf32`: fp32 whose factors an NVIDIA GPU rounds; the
+    same as fp32 elsewhere."""
     parallel: Parallelism = "auto"
     """How several ranks share one training: `ddp` copies the network and cuts the batches, `fsdp` cuts the network,
     too, `pipeline` gives each rank some of its layers; `auto` is `ddp`."""
@@ -83,7 +84,8 @@ class TrainConfig(BaseModel):
     """Processes per rank that read items, for data that do not lie in memory."""
 
     optimizer: OptimizerName = "adamw"
-    """`sgd` is with Nesterov momentum."""
+    """`sgd` is with Nesterov momentum; `muon` moves all but hidden matrices by AdamW; learning rates of `lion` are 3 to
+    10 times smaller than those of `adamw`."""
     momentum: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.9
     """Of `sgd`, `rmsprop` and `muon`."""
     weight_decay: Annotated[float, Field(ge=0.0)] = 1e-4
@@ -111,7 +113,8 @@ class TrainConfig(BaseModel):
     """What `step` multiplies the learning rate by each time."""
 
     loss: LossName = "auto"
-    """What is minimised; `auto`: cross entropy for classes, the squared error for numbers."""
+    """What is minimised: `cross_entropy`, `focal` or `binary` for classes, `mse` (the squared error), `smooth_l1` or
+    `huber` for numbers; `auto`: the first of them."""
     label_smoothing: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
     """Share of the target's weight that is spread over all classes (Szegedy et al. 2016, section 7)."""
     class_weights: ClassWeights = "none"
@@ -120,17 +123,20 @@ class TrainConfig(BaseModel):
     """How strongly the `focal` loss turns away from what is classified well already."""
 
     augmentation: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
-    """Strength of random shifts, rotations, scaling and contrast; 0: none."""
+    """Strength of random shifts, rotations, scaling and contrast of images; share of the tokens of texts that become
+    the unknown one; 0: none."""
     rand_augment: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
     """Strength of two random operations out of RandAugment's fourteen on each image; 0: none."""
     random_erasing: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
     """Share of the images that lose a random rectangle."""
     mixup: Annotated[float, Field(ge=0.0)] = 0.0
-    """Alpha of the Beta distribution that pairs of items are mixed by; 0: none."""
+    """Alpha of the Beta distribution that pairs of images are mixed by; with `cutmix`, too, each batch has one of both;
+    0: none."""
     cutmix: Annotated[float, Field(ge=0.0)] = 0.0
     """Alpha of the Beta distribution of the area that one image gets from another; 0: none."""
     ema: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
-    """Decay per step of the moving average of the weights, which is measured and kept in their place; 0: none."""
+    """Decay per step, after a warm-up, of the moving average of the weights, which is measured and kept in their place;
+    0: none."""
 
     teacher: str | None = None
     """Checkpoint (a file or a URL) of a network of the same task whose answers are learned, too."""
@@ -168,6 +174,10 @@ class TrainTask(BaseModel):
     """Folder of this trial's checkpoints, relative to `artifacts_root`."""
     resume_from: RelativePath | None = None
     """Checkpoint to go on from, relative to `artifacts_root`; None: start anew."""
+    tensorboard: RelativePath | None = None
+    """Folder for TensorBoard's files, relative to `artifacts_root`, which is no URL then; None: none are written."""
+    profile: bool = False
+    """Whether a few steps are profiled; the files go beside the checkpoints."""
 
 
 class EvaluateTask(BaseModel):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import PurePath
 from typing import TypeAlias
 
 import torch
@@ -13,13 +14,15 @@ from trainers.early_stopping import BestEpoch
 from trainers.errors import BadDataError, DamagedCheckpointError, DeviceMemoryError, is_out_of_memory
 from trainers.learner import Learner
 from trainers.loop import Progress, run_epochs
+from trainers.memory_format import arrange, resolve_memory_format
 from trainers.networks import build_network
 from trainers.parallel.replicas import Replicas
-from trainers.precision import MixedPrecision, resolve_precision
+from trainers.precision import MixedPrecision, float32_arithmetic, resolve_precision
 from trainers.problem import Problem
 from trainers.reporting import Reporter, TrialResult
+from trainers.watching import Watch
 
-__all__ = ["ProblemOn", "evaluate", "fit"]
+__all__ = ["ProblemOn", "check_belongs", "evaluate", "fit"]
 
 ProblemOn: TypeAlias = Callable[[torch.device], Problem]
 """Makes a problem on a device; may fail for want of memory there."""
@@ -30,55 +33,70 @@ def fit(task: TrainTask, problem_on: ProblemOn, ranks: Ranks, reporter: Reporter
 
     Torch's global generators are seeded on the way (random layers have no other) and restored at the end.
     """
-    with _own_generators(ranks), _named_memory_errors(task.training.batch_size, ranks), _released(ranks):
-        if ranks.device.type == "cuda":
-            torch.cuda.reset_peak_memory_stats(ranks.device)
-        training = task.training
+    training = task.training
+    with (
+        _own_generators(ranks),
+        _named_memory_errors(training.batch_size, ranks),
+        _released(ranks),
+        float32_arithmetic(resolve_precision(training.precision, ranks.device), ranks.device),
+    ):
         progress = Progress(
             best=BestEpoch(direction=training.direction, patience=training.patience, min_change=training.min_change)
         )
+        watch = Watch(task, ranks)
         with ranks.together("setting up the training"):
             problem = problem_on(ranks.device)
-            learner = Learner(task, problem, ranks)
+            learner = Learner(task, problem, ranks, watch)
             if task.resume_from is not None:
                 progress = _resume(learner, task, problem, progress, ranks)
+            learner.open_watch(progress.epoch + 1)
         try:
             learner.connect()
             return run_epochs(learner, task, progress, ranks, reporter)
         finally:
             learner.disconnect()
+            watch.close()
 
 
 def evaluate(task: EvaluateTask, problem_on: ProblemOn, ranks: Ranks) -> Mapping[str, float]:
     """Measure a checkpoint's weights on one split; see `trainers.trainer.Trainer.evaluate`."""
-    with _own_generators(ranks), _named_memory_errors(None, ranks):
+    used = resolve_precision(task.precision, ranks.device)
+    with _own_generators(ranks), _named_memory_errors(None, ranks), float32_arithmetic(used, ranks.device):
         problem = problem_on(ranks.device)
         items = problem.items(task.split)
-        precision = MixedPrecision(resolve_precision(task.precision, ranks.device), ranks.device)
+        precision = MixedPrecision(used, ranks.device)
         with ranks.together("loading the checkpoint"):
             checkpoint = read_checkpoint(f"{task.artifacts_root}/{task.checkpoint}")
             network = build_network(task.space, task.configuration, problem)
             _load_weights(network.load_state_dict, checkpoint, task.checkpoint)
             network.to(ranks.device)
+        arrange(network, resolve_memory_format("auto", ranks.device, used, problem.has_images))
         parallel = Replicas(network, ranks, precision, problem.example())
         return parallel.measure(items, problem.items_per_pass, problem.meter())
 
 
 def _resume(learner: Learner, task: TrainTask, problem: Problem, progress: Progress, ranks: Ranks) -> Progress:
     assert task.resume_from is not None
-    checkpoint = read_checkpoint(f"{task.artifacts_root}/{task.resume_from}", ranks.device)
-    _check_belongs(checkpoint, task, problem)
+    checkpoint = learner.read_checkpoint(f"{task.artifacts_root}/{task.resume_from}")
+    check_belongs(checkpoint, task, problem.fingerprint)
     _load_weights(lambda weights: learner.load_state(weights, checkpoint.optimization), checkpoint, task.resume_from)
     return Progress(epoch=checkpoint.epoch, best=progress.best.restored(checkpoint.best), checkpoint=task.resume_from)
 
 
-def _check_belongs(checkpoint: Checkpoint, task: TrainTask, problem: Problem) -> None:
-    """Refuse to go on with a checkpoint of another trial or other data: the result would be neither's."""
+def check_belongs(checkpoint: Checkpoint, task: TrainTask, fingerprint: str) -> None:
+    """Refuse to go on with a checkpoint of another trial or other data: the result would be neither's.
+
+    A space in a file may have moved; its name counts.
+
+    Raises:
+        DamagedCheckpointError: the checkpoint is of another trial.
+        BadDataError: the data are not those of this fingerprint.
+    """
     known, stored = task.training, checkpoint.blueprint
     differing = [
         f"{name}: checkpoint {theirs!r}, task {ours!r}"
         for name, theirs, ours in (
-            ("space", stored["space"], task.space),
+            ("space", PurePath(str(stored["space"])).name, PurePath(task.space).name),
             ("configuration", stored["configuration"], dict(task.configuration)),
             ("seed", checkpoint.seed, known.seed),
         )
@@ -86,10 +104,10 @@ def _check_belongs(checkpoint: Checkpoint, task: TrainTask, problem: Problem) ->
     ]
     if differing:
         raise DamagedCheckpointError(f"checkpoint {task.resume_from} is of another trial; {'; '.join(differing)}")
-    if stored["fingerprint"] != problem.fingerprint:
+    if stored["fingerprint"] != fingerprint:
         raise BadDataError(
             f"the data or their splits have changed since checkpoint {task.resume_from} was written: "
-            f"fingerprint {stored['fingerprint']}, now {problem.fingerprint}"
+            f"fingerprint {stored['fingerprint']}, now {fingerprint}"
         )
 
 

@@ -5,17 +5,16 @@ from collections.abc import Iterator, Mapping, Sequence
 import torch
 from torch import nn
 
-from trainers.classification import check_logits
+from trainers.classification import check_logits, facts_of_classes
 from trainers.config import TrainConfig
 from trainers.data.arrays import ImageData
-from trainers.data.augmentation import Changes, draw_changes
+from trainers.data.image_changes import draw_image_changes
 from trainers.data.spec import SplitName
 from trainers.images import DeviceImages
 from trainers.losses import build_loss
-from trainers.metrics import ClassificationMeter
+from trainers.metrics.classification import ClassificationMeter
 from trainers.problem import Batch, Items, Meter, Problem
 from trainers.reporting import JsonValue
-from trainers.seeds import Purpose, random_generator
 
 __all__ = ["ImageProblem"]
 
@@ -28,6 +27,8 @@ class ImageProblem(Problem):
         training: which loss, and how images are changed.
         device: where they are put.
     """
+
+    has_images = True
 
     def __init__(self, data: ImageData, training: TrainConfig, device: torch.device) -> None:
         self.input_shape = data.input_shape
@@ -46,9 +47,9 @@ class ImageProblem(Problem):
         self, epoch: int, order: torch.Tensor, positions: Sequence[torch.Tensor | slice]
     ) -> Iterator[Batch]:
         """Yield changed and normalised images."""
-        changes = self._draw_changes(epoch)
+        changes = draw_image_changes(self._training, epoch, self.training_items, self._data.mean, self._device)
         for places in positions:
-            yield self._train.take(order[places], None if changes is None else changes[places])
+            yield self._train.take(order[places], [change[places] for change in changes])
 
     def items(self, split: SplitName) -> Items:
         """Return a split to measure on; the training images are unchanged in it."""
@@ -77,13 +78,10 @@ class ImageProblem(Problem):
         }
 
     def facts(self) -> Mapping[str, JsonValue]:
-        """Return the numbers of items."""
-        return {"training_items": len(self._data.train), "validation_items": len(self._data.validation)}
-
-    def _draw_changes(self, epoch: int) -> Changes | None:
-        """Draw the augmentation of an epoch; row i belongs to the i-th item in the epoch's order."""
-        strength = self._training.augmentation
-        if strength == 0.0:
-            return None
-        generator = random_generator(Purpose.AUGMENTATION, self._training.seed, epoch)
-        return draw_changes(self.training_items, strength, generator).to(self._device)
+        """Return the numbers of items, and the share of the largest class."""
+        validation = self._data.validation
+        return {
+            "training_items": len(self._data.train),
+            "validation_items": len(validation),
+            **facts_of_classes(validation.labels_N, self._data.class_names),
+        }

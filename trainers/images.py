@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from trainers.data.arrays import ImageData, ImageSplit
-from trainers.data.augmentation import Changes, apply_changes
+from trainers.data.image_changes import Drawn
 from trainers.host_arrays import shared_tensor
 from trainers.problem import Batch
 
@@ -32,16 +32,16 @@ class DeviceImages:
         for part in parts:
             yield self.take(part)
 
-    def take(self, items: torch.Tensor | slice, changes: Changes | None = None) -> Batch:
+    def take(self, items: torch.Tensor | slice, changes: Sequence[Drawn] = ()) -> Batch:
         """Return some images, changed and then normalised by the training split, with their labels.
 
         Args:
             items: (n,) int64 indices on the device, or a slice.
-            changes: for each of these images; None: unchanged.
+            changes: made to these images one after the other.
 
         Shapes: -> images_nCHW (n, C, H, W) float32, labels_n (n,) int64; both are the caller's own or not written to.
         """
         images_nCHW = self._images_NCHW[items].to(torch.float32).mul_(1.0 / 255.0)
-        if changes is not None:
-            images_nCHW = apply_changes(images_nCHW, changes)
+        for change in changes:
+            images_nCHW = change.apply(images_nCHW)
         return Batch((images_nCHW.sub_(self._mean_C11).mul_(self._scale_C11),), self._labels_N[items])

@@ -88,13 +88,15 @@ class KeptCheckpoints:
 
     def add(self, report: Report) -> None:
         """Take in a report, and remove what is no longer wanted."""
+        from trainers.checkpoint import remove_checkpoint
+
         assert isinstance(report.checkpoint, CheckpointFile)
         self._history = self._history.after(report.epoch, report.metrics[self._metric])
         self._files[report.epoch] = report.checkpoint.path
         if self._history.epoch == report.epoch:
             self._best_metrics = dict(report.metrics)
         for epoch in [epoch for epoch in self._files if epoch not in (self._history.epoch, report.epoch)]:
-            (self.root / self._files.pop(epoch)).unlink(missing_ok=True)
+            remove_checkpoint(self.root / self._files.pop(epoch))
 
     def _metrics_of_best(self, last: Any) -> dict[str, float]:
         from trainers.checkpoint import read_checkpoint

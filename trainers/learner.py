@@ -6,16 +6,22 @@ that of the mean loss over the whole batch, however it was cut and however small
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import torch
 
+from trainers.artifact_files import Location
+from trainers.checkpoint import Checkpoint
+from trainers.compiling import Compilation
 from trainers.config import TrainTask
 from trainers.data.batches import epoch_batches, epoch_order
 from trainers.distributed import Ranks
 from trainers.finite import check_finite
+from trainers.memory_format import arrange, resolve_memory_format
 from trainers.methods.building import build_methods
 from trainers.methods.method import AveragingMethod, MixingMethod
+from trainers.methods.mixing import mixed_batches
 from trainers.networks import build_network, multiply_adds
 from trainers.optimization import Optimization
 from trainers.optimizers import build_optimizer
@@ -25,6 +31,7 @@ from trainers.problem import Batch, Problem
 from trainers.reporting import JsonValue
 from trainers.schedules import build_schedule
 from trainers.seeds import Purpose, seed_torch, torch_seed
+from trainers.watching import Watch
 
 __all__ = ["Learner"]
 
@@ -42,11 +49,14 @@ class Learner:
         task: what is trained.
         problem: on what, on this rank's device.
         ranks: this process's place.
+        watch: looks on.
     """
 
-    def __init__(self, task: TrainTask, problem: Problem, ranks: Ranks) -> None:
+    def __init__(self, task: TrainTask, problem: Problem, ranks: Ranks, watch: Watch) -> None:
         training = task.training
         self._task, self._training, self._problem, self._ranks = task, training, problem, ranks
+        self._watch = watch
+        self._details: Mapping[str, JsonValue] = {}
         self._batches = epoch_batches(problem.training_items, training.batch_size)
         self._micro_batch = training.micro_batch(ranks.world_size)
         check_precision(training.precision, ranks.device)
@@ -57,29 +67,50 @@ class Learner:
         example = problem.example()
         self._parameters = sum(weight.numel() for weight in network.parameters())
         self._multiply_adds = multiply_adds(network, example.inputs)
+        watch.check_memory(network, example, self.precision)
         self._parallel = build_parallel(network, training, ranks, self._precision, example)
+        self._memory_format = resolve_memory_format(
+            training.memory_format, ranks.device, self._precision.used, problem.has_images
+        )
+        # FSDP takes weights in the usual order only
+        arrange(self._parallel.network, self._memory_format, weights=self._parallel.used != "fsdp")
+        self._compilation = Compilation() if training.compile else None
         self._methods = build_methods(task, problem, ranks)
         self._mixing = next((method for method in self._methods if isinstance(method, MixingMethod)), None)
         self._averaging = next((method for method in self._methods if isinstance(method, AveragingMethod)), None)
         self._optimization = Optimization(
             self._parallel,
-            build_optimizer(self._parallel.network, training),
+            self._parallel.build_optimizer(lambda network: build_optimizer(network, training)),
             self._precision,
             build_schedule(training, training.epochs * len(self._batches)),
             gradient_clip=training.gradient_clip,
             methods=self._methods,
+            see_gradients=watch.gradients,
         )
+
+    def read_checkpoint(self, location: Location) -> Checkpoint:
+        """Read a checkpoint for `load_state`: of what is cut over the ranks this rank's parts alone."""
+        return self._parallel.read_checkpoint(location)
 
     def load_state(self, network: Mapping[str, torch.Tensor], optimization: Mapping[str, Any]) -> None:
         """Go on from the states of a checkpoint."""
+        if self._averaging is not None:
+            self._parallel.load_network(network)
+            self._averaging.go_on_from(self._parallel.network)
         self._parallel.load_network(optimization["weights"] or network)
         self._optimization.load_state_dict(optimization)
         for method in self._methods:
             method.load_state_dict(optimization["methods"].get(type(method).__name__, {}))
 
+    def open_watch(self, first_epoch: int) -> None:
+        """Prepare what is written of the training, from this epoch on."""
+        self._watch.open(first_epoch, self._problem, self._parallel.network, len(self._batches), self.precision)
+
     def connect(self) -> None:
         """Join the ranks' gradients; a collective. `disconnect` must follow before the groups close."""
         self._parallel.connect()
+        if self._compilation is not None:
+            self._compilation.begin(self._parallel.network)
 
     def disconnect(self) -> None:
         """Drop what joins the ranks."""
@@ -118,7 +149,8 @@ class Learner:
         for method in self._methods:
             method.begin_epoch(epoch, self._batches, device)
         plan = [self._parallel.parts(batch, self._micro_batch) for batch in self._batches]
-        feed = self._training_batches(epoch, plan)
+        self._watch.begin_epoch(len(self._batches))
+        feed = self._watch.batches(self._training_batches(epoch, plan))
         sums = torch.zeros(len(self._batches), device=device)
         steps_before = self._optimization.steps_made
         loss_sum, checked = 0.0, 0
@@ -129,19 +161,41 @@ class Learner:
             )
             is_last = index + 1 == len(self._batches)
             self._optimization.step(measures_norm=is_last)
+            self._watch.step_done()
             if is_last or (index + 1) % STEPS_PER_CHECK == 0:
                 window = slice(checked, index + 1)
                 loss_sum += self._check_losses(sums[window], window, epoch, steps_before, last_checkpoint)
                 checked = index + 1
+        self._watch.end_epoch()
         self._parallel.end_epoch()
+        if self._averaging is not None:
+            with self._averaging.averaged(self._parallel.network):
+                self._parallel.end_epoch()
         return loss_sum / self._problem.training_items
 
     def measure(self) -> dict[str, float]:
         """Return the metrics of the validation split, over all ranks."""
         items = self._problem.items("validation")
         network = self._parallel.network
+        meter = self._problem.meter()
         with nullcontext() if self._averaging is None else self._averaging.averaged(network):
-            return self._parallel.measure(items, self._problem.items_per_pass, self._problem.meter())
+            metrics = self._parallel.measure(items, self._problem.items_per_pass, meter)
+        self._details = meter.details()
+        return metrics
+
+    def details(self) -> Mapping[str, JsonValue]:
+        """Return what the last measurement has found beside the metrics."""
+        return self._details
+
+    def inside(self) -> Mapping[str, float]:
+        """Return what the last epoch has cost, the norm of its last gradient, and all steps that were skipped."""
+        norm = self._optimization.gradient_norm
+        measured = {**self._watch.measurements(), "skipped_steps": float(self._optimization.skipped_steps)}
+        return measured if norm is None else {**measured, "gradient_norm": float(norm)}
+
+    def tell(self, epoch: int, metrics: Mapping[str, float]) -> None:
+        """Log and draw an epoch; rank 0 only."""
+        self._watch.tell(epoch, metrics, self._parallel.network)
 
     def network_state(self) -> Mapping[str, Any]:
         """Return the weights and buffers that are measured, by name."""
@@ -174,6 +228,8 @@ class Learner:
             "precision": self.precision,
             "device": _device_name(self._ranks.device),
             "world_size": self._ranks.world_size,
+            "parallel": self._parallel.used,
+            "memory_format": self._memory_format,
             "parameters": self._parameters,
             "multiply_adds": self._multiply_adds,
             "steps": self._optimization.steps_made,
@@ -181,23 +237,17 @@ class Learner:
             "micro_batch": self._micro_batch,
             "data_fingerprint": self._problem.fingerprint,
             **self._problem.facts(),
+            **self._watch.facts(),
+            **(self._compilation.facts() if self._compilation is not None else {}),
         }
-        if self._ranks.device.type == "cuda":
-            facts["device_memory_mib"] = torch.cuda.max_memory_allocated(self._ranks.device) / 2**20
         return facts
 
     def _training_batches(self, epoch: int, plan: Sequence[Sequence[slice]]) -> Iterator[Batch]:
-        """Yield this rank's micro-batches of an epoch, each mixed with its partners where a method asks for it."""
+        """Return this rank's micro-batches of an epoch, each mixed with its partners where a method asks for it."""
         order = torch.from_numpy(epoch_order(self._problem.training_items, self._training.seed, epoch))
         parts = [part for parts in plan for part in parts]
-        mixing = self._mixing
-        wanted: list[torch.Tensor | slice] = []
-        for part in parts:
-            wanted += [part] if mixing is None else [part, mixing.partners(part)]
-        batches = self._problem.training_batches(epoch, order.to(self._ranks.device), wanted)
-        for part in parts:
-            batch = next(batches)
-            yield batch if mixing is None else mixing.mix(batch, next(batches), part)
+        fetch = partial(self._problem.training_batches, epoch, order.to(self._ranks.device))
+        return fetch(parts) if self._mixing is None else mixed_batches(self._mixing, parts, fetch)
 
     def _loss(self, answers: torch.Tensor, batch: Batch) -> torch.Tensor:
         losses_N = self._problem.losses(answers, batch.targets)

@@ -84,8 +84,8 @@ def _dataset_of(error: BaseException) -> str:
 
 
 def _unwrapped(dataset: object) -> object:
-    """The person's own dataset inside of one of torch, such as a Subset."""
-    while type(dataset).__module__.startswith("torch.") and hasattr(dataset, "dataset"):
+    """The person's own dataset inside of one of torch, such as a Subset, or of ours."""
+    while type(dataset).__module__.startswith(("torch.", "trainers.feeding.")) and hasattr(dataset, "dataset"):
         dataset = dataset.dataset
     return dataset
 

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from trainers.checkpoint import Checkpoint, checkpoint_name, write_checkpoint
+from trainers.checkpoint import Checkpoint, checkpoint_name, write_checkpoint, write_parts
 from trainers.config import TrainTask
 from trainers.distributed import Ranks
 from trainers.early_stopping import BestEpoch
 from trainers.finite import check_finite
-from trainers.reporting import CheckpointFile, Decision, JsonValue, Report, Reporter, TrialResult
+from trainers.reporting import Decision, JsonValue, Report, Reporter, TrialResult
 
 __all__ = ["Learner", "Progress", "run_epochs"]
 
@@ -46,11 +46,20 @@ class Learner(Protocol):
     def measure(self) -> dict[str, float]:
         """Return the metrics of the validation split, over all ranks."""
 
+    def details(self) -> Mapping[str, JsonValue]:
+        """Return what the last `measure` has found beside the metrics."""
+
+    def inside(self) -> Mapping[str, float]:
+        """Return what the last epoch has measured of itself: time, load, gradient."""
+
+    def tell(self, epoch: int, metrics: Mapping[str, float]) -> None:
+        """Tell people of an epoch that was measured; called on rank 0 only."""
+
     def network_state(self) -> Mapping[str, Any]:
-        """Return weights and buffers by name, for a checkpoint."""
+        """Return weights and buffers by name, for a checkpoint; every rank calls it."""
 
     def optimization_state(self) -> Mapping[str, Any]:
-        """Return all else that the next step depends on."""
+        """Return all else that the next step depends on; every rank calls it."""
 
     def blueprint(self) -> Mapping[str, JsonValue]:
         """Return what builds and feeds the network again."""
@@ -103,19 +112,24 @@ def _run_epoch(learner: Learner, task: TrainTask, progress: Progress, ranks: Ran
     metrics = learner.measure()
     _check_metrics(metrics, learner, epoch, task, progress)
     progress.epoch = epoch
-    progress.best = progress.best.after(epoch, metrics[task.training.metric])
+    progress.best = progress.best.after(epoch, metrics[task.training.metric], learner.details())
     metrics |= {
         "train_loss": train_loss,
         "learning_rate": learner.learning_rate,
         "epoch_s": time.perf_counter() - began,
         "items_per_s": learner.training_items / trained_s,
+        **learner.inside(),
     }
+    path = _checkpoint_path(task, epoch)
+    checkpoint = _checkpoint(learner, task, progress, metrics)
+    parts = write_parts(checkpoint, task.artifacts_root, path, ranks)
     decision = None
     with ranks.together("saving and reporting the epoch"):
         if ranks.is_first:
-            file = _save(learner, task, progress, metrics)
+            file = write_checkpoint(checkpoint, task.artifacts_root, path, parts)
+            learner.tell(epoch, metrics)
             decision = reporter(Report(epoch=epoch, metrics=metrics, checkpoint=file))
-    progress.checkpoint = _checkpoint_path(task, epoch)
+    progress.checkpoint = path
     return ranks.broadcast_decision(decision)
 
 
@@ -134,8 +148,9 @@ def _check_metrics(
         )
 
 
-def _save(learner: Learner, task: TrainTask, progress: Progress, metrics: Mapping[str, float]) -> CheckpointFile:
-    checkpoint = Checkpoint(
+def _checkpoint(learner: Learner, task: TrainTask, progress: Progress, metrics: Mapping[str, float]) -> Checkpoint:
+    """Gather the state of the training; every rank takes part, since it may be spread over them."""
+    return Checkpoint(
         epoch=progress.epoch,
         seed=task.training.seed,
         network=learner.network_state(),
@@ -144,7 +159,6 @@ def _save(learner: Learner, task: TrainTask, progress: Progress, metrics: Mappin
         metrics=metrics,
         blueprint=learner.blueprint(),
     )
-    return write_checkpoint(checkpoint, task.artifacts_root, _checkpoint_path(task, progress.epoch))
 
 
 def _checkpoint_path(task: TrainTask, epoch: int) -> str:
@@ -156,6 +170,7 @@ def _result(
 ) -> TrialResult:
     facts = {
         **learner.facts(),
+        **progress.best.details,
         "best_epoch": progress.best.epoch,
         "best_value": progress.best.value,
         "seconds": time.perf_counter() - began,

@@ -1,6 +1,6 @@
 """One optimizer step: learning rate, gradient scaling, clipping, and the count of steps really made."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -26,6 +26,7 @@ class Optimization:
         schedule: the learning rate of each step.
         gradient_clip: largest norm of the whole network's gradient; 0: any.
         methods: are told of each step.
+        see_gradients: is called with the network while it has the gradient whose norm is measured.
 
     Attributes:
         steps_made: optimizer steps made so far, over all attempts.
@@ -43,6 +44,7 @@ class Optimization:
         *,
         gradient_clip: float = 0.0,
         methods: Sequence[Method] = (),
+        see_gradients: Callable[[nn.Module], None] | None = None,
     ) -> None:
         self.steps_made = 0
         self.skipped_steps = 0
@@ -51,6 +53,7 @@ class Optimization:
         self._optimizer = optimizer
         self._precision = precision
         self._methods = methods
+        self._see_gradients = see_gradients
         self._weights = [weight for weight in parallel.network.parameters() if weight.requires_grad]
         self._schedule = schedule
         self._gradient_clip = gradient_clip
@@ -113,5 +116,7 @@ class Optimization:
         if not (clips or measures_norm):
             return
         self.gradient_norm = self._parallel.gradient_norm()
+        if measures_norm and self._see_gradients is not None:
+            self._see_gradients(self._parallel.network)
         if clips:
             nn.utils.clip_grads_with_norm_(self._weights, self._gradient_clip, self.gradient_norm, foreach=True)

@@ -3,15 +3,25 @@
 Weights, optimizer state and losses stay float32; only the network's own arithmetic changes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Literal, TypeAlias
 
 import torch
 
 from trainers.config import Precision
+from trainers.distributed import Ranks
 from trainers.errors import UnsupportedDeviceError
+from trainers.shared_scaling import SharedScaler
 
-__all__ = ["MixedPrecision", "UsedPrecision", "check_precision", "resolve_precision", "unsupported"]
+__all__ = [
+    "MixedPrecision",
+    "UsedPrecision",
+    "check_precision",
+    "float32_arithmetic",
+    "resolve_precision",
+    "unsupported",
+]
 
 UsedPrecision: TypeAlias = Literal["fp32", "tf32", "bf16", "fp16"]
 
@@ -62,13 +72,35 @@ def check_precision(requested: Precision, device: torch.device) -> None:
 def resolve_precision(requested: Precision, device: torch.device) -> UsedPrecision:
     """Return the precision that is used: `auto` is bf16 on a GPU that has it, otherwise fp32.
 
-    It refuses nothing: what was trained in bf16 can be measured on any device, however slowly.
+    TF32 is a way of NVIDIA's GPUs to multiply float32 numbers; anything else multiplies them as they are, which is
+    fp32. Nothing is refused: what was trained in bf16 can be measured on any device, however slowly.
     """
+    if requested == "tf32" and (device.type != "cuda" or torch.version.hip is not None):
+        return "fp32"
     if requested != "auto":
         return requested
     if device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False):
         return "bf16"
     return "fp32"
+
+
+@contextmanager
+def float32_arithmetic(used: UsedPrecision, device: torch.device) -> Iterator[None]:
+    """Let a GPU round float32 factors to TF32 in tf32 alone, and leave torch's settings as they were.
+
+    Torch rounds them in convolutions without being asked, and not in matrix products. These two settings are the older
+    ones, because `torch.compile` reads them and fails where only `fp32_precision` was set.
+    """
+    if device.type != "cuda":
+        yield
+        return
+    products, convolutions = torch.backends.cuda.matmul, torch.backends.cudnn
+    before = products.allow_tf32, convolutions.allow_tf32
+    products.allow_tf32 = convolutions.allow_tf32 = used == "tf32"
+    try:
+        yield
+    finally:
+        products.allow_tf32, convolutions.allow_tf32 = before
 
 
 def _dotted(capability: tuple[int, int]) -> str:
@@ -79,13 +111,19 @@ class MixedPrecision:
     """Autocast and, for fp16, the gradient scaler that belongs to it.
 
     fp16 always scales, on the CPU too: a gradient below 6e-8 would otherwise become 0 (Micikevicius et al.
-    2018, arXiv 1710.03740, section 3.2). The same gradients reach every rank, so all ranks skip the same steps.
+    2018, arXiv 1710.03740, section 3.2). Where the same gradients reach every rank, all ranks skip the same steps;
+    where each rank has gradients of its own, they must `share` what they find.
     """
 
     def __init__(self, used: UsedPrecision, device: torch.device) -> None:
         self.used: UsedPrecision = used
         self._device_type = device.type
         self._scaler = torch.amp.GradScaler(device.type, enabled=used == "fp16")
+
+    def share(self, ranks: Ranks) -> None:
+        """Let all ranks skip a step when a gradient of one of them overflowed; to be called before the first step."""
+        if ranks.main is not None and self._scaler.is_enabled():
+            self._scaler = SharedScaler(ranks.device, ranks.main)
 
     def autocast(self) -> torch.autocast:
         """Return the context in which the forward pass runs."""

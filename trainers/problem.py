@@ -53,6 +53,9 @@ class Meter(Protocol):
     def total(self, ranks: Ranks) -> dict[str, float]:
         """Return the metrics of all ranks' items together; a collective, called by every rank."""
 
+    def details(self) -> Mapping[str, JsonValue]:
+        """Return what `total` has found beside the metrics, such as the confusion matrix; may be nothing."""
+
 
 class Problem(ABC):
     """One data set as a training problem for networks on one device.
@@ -62,12 +65,16 @@ class Problem(ABC):
         num_outputs: numbers that the network answers for each item.
         fingerprint: identifies data and splits.
         training_items: number of items that one epoch trains.
+        has_images: whether items are images in one tensor, which the configuration may have changed and mixed.
+        own_changes: names of the parameters for changing images that have a meaning for these items, too.
     """
 
     input_shape: Any
     num_outputs: int
     fingerprint: str
     training_items: int
+    has_images: bool = False
+    own_changes: frozenset[str] = frozenset()
 
     @abstractmethod
     def example(self) -> Batch:
@@ -85,7 +92,7 @@ class Problem(ABC):
         Args:
             epoch: counted from 1.
             order: (items,) int64, on the device: the order of the epoch.
-            positions: for each batch the places in the order that it takes.
+            positions: for each batch the places in the order that it takes; indices lie on the host.
         """
 
     @abstractmethod

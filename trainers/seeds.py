@@ -28,6 +28,16 @@ class Purpose(IntEnum):
     """Dropout and other random layers; position: the epoch and the rank."""
     SPLIT = 4
     """Train, validation and test; position: the class."""
+    MIXING = 5
+    """Which items are mixed, and how; position: the epoch."""
+    OPERATIONS = 6
+    """RandAugment's operations on the images of an epoch; position: the epoch."""
+    ERASING = 7
+    """What the images of an epoch lose; position: the epoch."""
+    ITEMS = 8
+    """What a dataset draws when it is asked for an item; position: the epoch and the item's place in its order."""
+    OWN = 9
+    """A training in a person's own file; position: the finished epochs and the rank."""
 
 
 def random_generator(purpose: Purpose, seed: int, *position: int) -> np.random.Generator:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from search_spaces.configuration import JsonScalar
 from search_spaces.errors import did_you_mean
-from trainers.config import EvaluateTask, TrainConfig, TrainTask
+from trainers.config import Direction, EvaluateTask, TrainConfig, TrainTask
 from trainers.errors import UserCodeError
 from trainers.reporting import Reporter, TrialResult
 from trainers.trainer import Trainer
@@ -22,15 +22,18 @@ if TYPE_CHECKING:
 
 __all__ = ["HYPERPARAMETERS", "Supervised"]
 
-HYPERPARAMETERS = frozenset(TrainConfig.model_fields) - {"epochs", "metric", "direction", "precision", "seed"}
-"""Training parameters that a search space may set: all but those that belong to the search."""
+_OF_THE_SEARCH = {"epochs", "metric", "direction", "precision", "parallel", "seed"}
+HYPERPARAMETERS = frozenset(TrainConfig.model_fields) - _OF_THE_SEARCH - {"loader_workers"}
+"""Training parameters that a search space may set: all but those that belong to the search, and that of data which do
+not lie in memory."""
 
 
 class Supervised(Trainer):
     """Learns from items with known answers, with a network that the search space builds.
 
-    DDP, mixed precision, exact resumption. A report holds the metrics of the validation split, and `train_loss`,
-    `learning_rate`, `epoch_s` and `items_per_s`. Subclasses read data and make a Problem of them.
+    DDP, mixed precision, exact resumption. A report holds the metrics of the validation split, `train_loss`,
+    `learning_rate`, `gradient_norm`, `skipped_steps`, and what the clock told (`trainers.monitoring`). Subclasses read
+    data and make a Problem of them.
     """
 
     has_networks: ClassVar[bool] = True
@@ -43,6 +46,10 @@ class Supervised(Trainer):
         """Return the digest of all items and splits."""
         digest: str = data.fingerprint
         return digest
+
+    def measured_on(self, data: Any) -> Mapping[str, Direction]:
+        """Return what `measured` says of the data, from what `load` returned: their files may lie elsewhere."""
+        return self.metrics
 
     def fit(self, task: TrainTask, data: Any, ranks: "Ranks", reporter: Reporter) -> TrialResult:
         """Train one configuration.
@@ -57,7 +64,7 @@ class Supervised(Trainer):
         """
         from trainers.fitting import fit
 
-        self._check_metric(task)
+        self._check_metric(task, data)
         return fit(task, self._maker(data, task.training), ranks, reporter)
 
     def evaluate(self, task: EvaluateTask, data: Any, ranks: "Ranks") -> Mapping[str, float]:
@@ -84,8 +91,8 @@ class Supervised(Trainer):
     def _maker(self, data: Any, training: TrainConfig) -> "Callable[[torch.device], Problem]":
         return lambda device: self.problem(data, training, device)
 
-    def _check_metric(self, task: TrainTask) -> None:
-        measured = self.measured(task.data)
+    def _check_metric(self, task: TrainTask, data: Any) -> None:
+        measured = self.measured_on(data)
         name = task.training.metric
         if name not in measured:
             raise UserCodeError(

@@ -34,6 +34,9 @@ class Trainer(ABC):
     has_networks: ClassVar[bool] = False
     """Whether a configuration builds a network whose weights `count_weights` can count."""
 
+    is_open: ClassVar[bool] = False
+    """Whether parameters of any name are allowed, because the configuration goes to a person's own code as it is."""
+
     @abstractmethod
     def check(self, data: DataSpec) -> None:
         """Refuse data that cannot be there, without reading them.
@@ -43,8 +46,22 @@ class Trainer(ABC):
         """
 
     def measured(self, data: DataSpec) -> Mapping[str, Direction]:
-        """Return those of `metrics` that make sense for some data, without reading more of them than must be."""
+        """Return those of `metrics` that make sense for some data, without reading more of them than must be.
+
+        Nothing at all says that it is not known before the training: then any name is allowed.
+        """
         return self.metrics
+
+    def can_evaluate(self) -> bool:
+        """Return whether `evaluate` measures anything; otherwise a search ends without a test score."""
+        return True
+
+    def code_digest(self) -> str | None:
+        """Return what identifies the text of a person's own files; None for a trainer that comes with a package.
+
+        A study keeps it, and says when it has changed.
+        """
+        return None
 
     def check_objective(self, metric: str, data: Any) -> None:
         """Refuse an objective that is not defined on the splits of loaded data, before anything is trained.

@@ -9,12 +9,16 @@ from collections.abc import Mapping
 import typer
 
 from automl.cli.tables import configuration_lines, counts_in_words, number
+from automl.log import leave_out_epochs
 from automl.objective import observed_value
 from automl.observer import Observer
 from automl.progress import ProgressObserver
 from automl.queueing import places_needed, places_wanting
 from automl.session import SearchOutcome
 from automl.stopping import is_time_up, winner
+from studies.figures.overview import overview_of
+from studies.figures.sections import guessing_sentence
+from studies.figures.snapshot import snapshot_of
 from studies.figures.words import counted
 from studies.trial import Trial, TrialState
 from trainers.artifact_files import is_url
@@ -24,7 +28,10 @@ __all__ = ["command", "observer_for", "print_outcome"]
 
 def observer_for(*, quiet: bool) -> Observer:
     """A live view on a terminal, dated lines elsewhere, nothing when quiet."""
-    return Observer() if quiet else ProgressObserver(sys.stderr)
+    if not quiet:
+        return ProgressObserver(sys.stderr)
+    leave_out_epochs()
+    return Observer()
 
 
 def print_outcome(outcome: SearchOutcome) -> int:
@@ -50,6 +57,8 @@ def _print_best(outcome: SearchOutcome, best: Trial) -> None:
     value = observed_value(best)
     assert value is not None
     typer.echo(f"best trial: {best.number}, {outcome.spec.metric} {number(value)} on the validation split{at}")
+    if (sentence := guessing_sentence(overview_of(snapshot_of(outcome.study)))) is not None:
+        typer.echo(sentence)
     if outcome.test is not None:
         measured = ", ".join(f"{name} {number(value)}" for name, value in outcome.test.items())
         typer.echo(f"on the test split, which the search never saw: {measured}")

@@ -5,15 +5,16 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from automl.cli.options import StudyArgument, given_fields, with_fields
+from automl.cli.options import DATA_FIELDS, StudyArgument, given_fields, joined_fields, with_fields
 from automl.spec import SearchSpec, read_yaml
 
 __all__ = ["QuietOption", "resume", "search"]
 
 _RESUMABLE = (
-    "storage", "artifacts", "data", "trials", "timeout", "target_value", "sampler", "pruner", "concurrency",
-    "procs_per_trial", "gpus_per_trial", "cpus_per_trial", "memory_per_trial", "spread", "precision", "max_params",
-    "executor", "ray_address", "wait_for_nodes", "trial_timeout", "stall_timeout", "max_retries", "max_failures",
+    "space", "trainer", "script", "storage", "artifacts", "data", "test_source", "trials", "timeout", "target_value",
+    "sampler", "pruner", "concurrency", "procs_per_trial", "parallel", "gpus_per_trial", "cpus_per_trial",
+    "memory_per_trial", "spread", "precision", "max_params", "tensorboard", "profile", "executor", "ray_address",
+    "wait_for_nodes", "trial_timeout", "stall_timeout", "max_retries", "max_failures",
 )  # fmt: skip
 
 ConfigOption: TypeAlias = Annotated[
@@ -22,14 +23,14 @@ ConfigOption: TypeAlias = Annotated[
 QuietOption: TypeAlias = Annotated[bool, typer.Option("--quiet", help="Say only how it ended.")]
 
 
-@with_fields(tuple(SearchSpec.model_fields))
+@with_fields((*SearchSpec.model_fields, *DATA_FIELDS))
 def search(config: ConfigOption = None, quiet: QuietOption = False, **options: Any) -> int:
     """Search for the best network and hyperparameters; a study that exists is continued.
 
     Nothing is needed but --space: `automl search --space nas_small`.
     """
     flags = given_fields(options)
-    fields = {**(read_yaml(config) if config is not None else {}), **flags}
+    fields = joined_fields(read_yaml(config) if config is not None else {}, flags)
     origin = "the command line" if config is None else f"{config} and the command line" if flags else str(config)
     spec = SearchSpec.from_mapping(fields, origin)
 

@@ -35,7 +35,7 @@ def loaded(name: str, study: str | None = None) -> "SearchSpace":
     from search_spaces.errors import InvalidSpaceError, SpaceNameClashError, UnknownSearchSpaceError
 
     try:
-        return catalog.load(name).SPACE
+        return catalog.load(name, has_networks=False).SPACE
     except (UnknownSearchSpaceError, SpaceNameClashError, InvalidSpaceError, PluginImportError) as error:
         raise InvalidSpecError([str(error)], "the command line" if study is None else f"study '{study}'") from error
 

@@ -116,6 +116,10 @@ def best(
     return 0
 
 
+_ESTIMATES = {"device_memory_mib": "estimated_memory_mib", "epoch_s": "estimated_epoch_s"}
+"""Facts about a trial that are shown beside what was expected of them."""
+
+
 class _NoSuchTrialError(AutomlError):
     exit_code = 2
 
@@ -149,6 +153,17 @@ def _print_trial(trial: Trial) -> None:
     if trial.reports:
         curve = ", ".join(f"{epoch}: {number(value)}" for epoch, value in trial.reports.items())
         typer.echo(f"  curve  {curve}")
+    beside = {estimate for name, estimate in _ESTIMATES.items() if name in trial.attributes}
     for name, fact in trial.attributes.items():
-        text = str(fact) if name == "traceback" else number(fact)
-        typer.echo(f"  {name}  {text.rstrip()}" if "\n" not in text else f"  {name}\n{text.rstrip()}")
+        if name not in beside:
+            _print_fact(name, fact, trial.attributes.get(_ESTIMATES.get(name, "")))
+
+
+def _print_fact(name: str, fact: object, estimate: object) -> None:
+    """Print a fact in a line, a text of several lines and a list of texts below its name."""
+    if name == "warnings" and isinstance(fact, list):
+        typer.echo("\n".join([f"  {name}", *(f"    {text}" for text in fact)]))
+        return
+    text = str(fact) if name == "traceback" else number(fact)
+    expected = "" if estimate is None else f" (expected {number(estimate)})"
+    typer.echo(f"  {name}  {text.rstrip()}{expected}" if "\n" not in text else f"  {name}\n{text.rstrip()}")

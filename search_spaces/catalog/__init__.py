@@ -1,17 +1,20 @@
 """The catalogue of search spaces: one module defines one space, and its file name is its name.
 
 Only the module that is asked for is imported. A space may also come from an installed package, through the
-entry-point group `automl.search_spaces`, or from any importable module, such as `my_project.spaces.tiny`.
+entry-point group `automl.search_spaces`, from any importable module, such as `my_project.spaces.tiny`, or from a file,
+such as `spaces/tiny.py`.
 """
 
 import importlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from search_spaces.configuration import JsonScalar
 from search_spaces.discovery import entry_points, import_plugin, is_importable, module_names
 from search_spaces.errors import InvalidSpaceError, SpaceNameClashError, UnknownSearchSpaceError
 from search_spaces.graph import NetworkGraph
+from search_spaces.own_files import import_file, is_file_reference
 from search_spaces.space import SearchSpace
 
 if TYPE_CHECKING:
@@ -56,24 +59,29 @@ def available() -> tuple[str, ...]:
     return tuple(sorted((*module_names(__name__), *_entry_points())))
 
 
-def load(reference: str) -> SpaceModule:
+def load(reference: str, *, has_networks: bool = True) -> SpaceModule:
     """Import the module of a search space.
 
     Args:
-        reference: a name of the catalogue, the name of an entry point, or a dotted import path.
+        reference: a name of the catalogue, the name of an entry point, a dotted import path, or the path of a `.py`
+            file.
+        has_networks: whether it must define `build_model`; a training of a person's own builds what it likes.
 
     Raises:
         UnknownSearchSpaceError: nothing of that name exists.
         InvalidSpaceError: the module lacks `SPACE` or `build_model`.
         SpaceNameClashError: an installed package uses a name of the catalogue or of another package.
+        PluginImportError: the module cannot be imported.
     """
     points = _entry_points()
     if reference in module_names(__name__):
-        return _checked(importlib.import_module(f"{__name__}.{reference}"), reference)
+        return _checked(importlib.import_module(f"{__name__}.{reference}"), reference, has_networks)
     if reference in points:
-        return _checked(points[reference].load(), reference)
+        return _checked(points[reference].load(), reference, has_networks)
+    if is_file_reference(reference) and Path(reference).expanduser().is_file():
+        return _checked(import_file(Path(reference)), reference, has_networks)
     if is_importable(reference):
-        return _checked(import_plugin(reference), reference)
+        return _checked(import_plugin(reference), reference, has_networks)
     raise UnknownSearchSpaceError(reference, available())
 
 
@@ -94,11 +102,11 @@ def _entry_points() -> "Mapping[str, EntryPoint]":
     return points
 
 
-def _checked(module: object, reference: str) -> SpaceModule:
+def _checked(module: object, reference: str, has_networks: bool) -> SpaceModule:
     problems = []
     if not isinstance(getattr(module, "SPACE", None), SearchSpace):
         problems.append("SPACE = SearchSpace(...)")
-    if not callable(getattr(module, "build_model", None)):
+    if has_networks and not callable(getattr(module, "build_model", None)):
         problems.append("build_model(configuration, input_shape, num_classes)")
     if problems:
         raise InvalidSpaceError(f"search space {reference!r}: {module!r} must define {' and '.join(problems)}")

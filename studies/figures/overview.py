@@ -25,6 +25,8 @@ class Overview:
         best_value: its objective.
         best_epoch: the epoch in which it reached its best reported value; None when it reported nothing.
         best_configuration: its configuration; empty when there is none.
+        majority_share: accuracy of always answering the largest class of its validation data; None where it told none.
+        balanced_accuracy: mean share of each class that it answered rightly, in its best epoch; None likewise.
         test: name -> score on the test data, as stored on the study; empty when it was not tested.
         counts: state -> number of trials that were trained here.
         imported: number of trials that were trained elsewhere.
@@ -52,6 +54,8 @@ class Overview:
     trial_seconds: float
     epochs_trained: int
     epochs_unpruned: int
+    majority_share: float | None = None
+    balanced_accuracy: float | None = None
 
     @property
     def elapsed_s(self) -> float | None:
@@ -72,6 +76,8 @@ class Overview:
                 "number": self.best_number,
                 "value": self.best_value,
                 "epoch": self.best_epoch,
+                "majority_share": self.majority_share,
+                "balanced_accuracy": self.balanced_accuracy,
                 "configuration": {name: _strict(value) for name, value in self.best_configuration.items()},
             },
             "test": {name: _strict(score) for name, score in self.test.items()},
@@ -101,6 +107,8 @@ def overview_of(snapshot: StudySnapshot) -> Overview:
         best_value=None if best is None else best.value,
         best_epoch=None if best is None else best_epoch(best, snapshot.direction),
         best_configuration={} if best is None else best.configuration,
+        majority_share=None if best is None else _fact(best, "majority_share"),
+        balanced_accuracy=None if best is None else _fact(best, "balanced_accuracy"),
         test=_test_scores(snapshot),
         counts=Counter(trial.state for trial in snapshot.trials),
         imported=snapshot.imported,
@@ -114,6 +122,12 @@ def overview_of(snapshot: StudySnapshot) -> Overview:
             for trial in snapshot.trials
         ),
     )
+
+
+def _fact(trial: Trial, name: str) -> float | None:
+    """Return a number that the trainer has told beside the result."""
+    value = trial.attributes.get(name)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def duration_s(trial: Trial) -> float | None:

@@ -12,6 +12,7 @@ __all__ = [
     "MOST_PARAMETERS",
     "best_configuration",
     "failures",
+    "guessing_sentence",
     "header",
     "key_numbers",
     "summary",
@@ -71,6 +72,16 @@ def best_configuration(trial: Trial, roles: Mapping[str, str]) -> str:
         for role, rows in groups.items()
     ]
     return f'<div class="groups">{"".join(tables)}</div>'
+
+
+def guessing_sentence(overview: Overview) -> str | None:
+    """Return what the best accuracy is to be compared with; None where it is another objective, or not known."""
+    if overview.metric != "accuracy" or overview.majority_share is None or overview.balanced_accuracy is None:
+        return None
+    return (
+        f"Always answering the largest class would reach {_number(overview.majority_share)}; "
+        f"the balanced accuracy is {_number(overview.balanced_accuracy)}."
+    )
 
 
 def top_trials(snapshot: StudySnapshot, parameters: Sequence[str], most: int = 10) -> str:
@@ -136,6 +147,8 @@ def _result_sentences(overview: Overview) -> Iterable[str]:
     yield f"Trial {overview.best_number} reached the {extreme} {overview.metric}, {_number(overview.best_value)}."
     if overview.best_epoch is not None:
         yield f"It was at its best after epoch {overview.best_epoch}."
+    if (sentence := guessing_sentence(overview)) is not None:
+        yield sentence
     if overview.test:
         scores = [f"{name} {_number(score)}" for name, score in overview.test.items()]
         yield f"On the test data its model scores {listed(scores)}."

@@ -5,8 +5,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from automl.machine import disk_space, memory_limit_bytes, this_machine
+from automl.machine import disk_space, this_machine
 from trainers.artifact_files import existing_part
+from trainers.memory_limits import memory_limit_bytes
 
 
 def written(file: Path, text: str) -> Path:

@@ -73,7 +73,7 @@ def test_end_that_a_renewal_sees_before_its_answer_is_there_is_told_once(
     for module in (search_loop, session):
         monkeypatch.setattr(module, "LEASE_S", SHORT_LEASE_S)
     monkeypatch.setattr(session, "LeaseKeeper", Known)
-    monkeypatch.setattr(session, "make_executor", lambda spec, data, *others: Counting(spec.trainer, data))
+    monkeypatch.setattr(session, "make_executor", lambda spec, data, *others: Counting(spec.make_trainer(), data))
     monkeypatch.setattr(Study, "tell", slowly_answered)
     recorder = Recorder()
     outcome = toy_search(trials=2, epochs=2, observer=recorder)
@@ -104,7 +104,7 @@ def test_executor_that_cannot_cancel_hides_no_error_and_keeps_no_trial(
     toy_search: Search, storage: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(CancelsBadly, "slots", 2)
-    monkeypatch.setattr(session, "make_executor", lambda spec, data, *others: CancelsBadly(spec.trainer, data))
+    monkeypatch.setattr(session, "make_executor", lambda spec, data, *others: CancelsBadly(spec.make_trainer(), data))
     with pytest.raises(ZeroDivisionError, match="the first error"):
         toy_search(trials=2)
     assert [trial.state for trial in Storage(storage).open_study("toy").trials()] == [TrialState.PAUSED] * 2
@@ -140,7 +140,7 @@ def test_file_that_takes_long_to_remove_holds_up_no_trial(
 def interrupted_trial(toy_search: Search, **fields: Any) -> Study:
     """A study whose trial 0 rests after its second epoch."""
     with pytest.MonkeyPatch.context() as patch, pytest.raises(ZeroDivisionError):
-        patch.setattr(session, "make_executor", lambda spec, data, *others: FailsAtSecondEpoch(spec.trainer, data))
+        patch.setattr(session, "make_executor", lambda spec, data, *_: FailsAtSecondEpoch(spec.make_trainer(), data))
         toy_search(trials=1, **fields)
     study = Storage(fields["storage"]).open_study("toy")
     (trial,) = study.trials()

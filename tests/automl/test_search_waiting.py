@@ -97,7 +97,7 @@ def test_slots_that_come_and_go_are_used_and_shown(toy_search: Search, monkeypat
     executors: list[ChangingSlots] = []
 
     def make(spec: Any, data: Any, check: object) -> InlineExecutor:
-        executors.append(ChangingSlots(spec.trainer, data))
+        executors.append(ChangingSlots(spec.make_trainer(), data))
         return executors[0]
 
     monkeypatch.setattr(session, "make_executor", make)
@@ -126,7 +126,7 @@ def test_search_without_a_place_ends_when_others_have_used_up_the_budget(
 
     others: list[int] = []
     kinds = iter([NoPlace, InlineExecutor])
-    monkeypatch.setattr(session, "make_executor", lambda spec, data, check: next(kinds)(spec.trainer, data))
+    monkeypatch.setattr(session, "make_executor", lambda spec, data, check: next(kinds)(spec.make_trainer(), data))
     outcome = toy_search(**fields)
     assert others == [0]
     assert outcome.reason == "all 2 trials ended"
@@ -163,7 +163,7 @@ class LosesWhileStoring(InlineExecutor):
 def test_end_of_a_trial_follows_its_last_report_into_the_database(
     toy_search: Search, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "make_executor", lambda spec, data, check: LosesWhileStoring(spec.trainer, data))
+    monkeypatch.setattr(session, "make_executor", lambda spec, data, _: LosesWhileStoring(spec.make_trainer(), data))
     recorder = Recorder()
     outcome = toy_search(trials=1, observer=recorder)
     (trial,) = outcome.study.trials()

@@ -59,7 +59,7 @@ def test_max_params_of_a_space_without_networks_is_refused_in_words() -> None:
 
 def test_weights_are_counted_as_the_training_builds_them_and_each_network_once(monkeypatch: pytest.MonkeyPatch) -> None:
     spec = spec_of(1)
-    limit = SizeLimit(spec, spec.trainer.load(spec.data))
+    limit = SizeLimit(spec, spec.make_trainer().load(spec.data))
     assert nas_small.SPACE.defaults is not None
     default = nas_small.SPACE.defaults
     assert f"has {weights_of(default):,} weights, more than 1 " in str(limit.refusal(default))

@@ -11,7 +11,8 @@ import torch
 
 from search_spaces import Configuration, InvalidConfigurationError, SearchSpace, catalog
 from search_spaces.catalog import SpaceModule
-from search_spaces.cost import count_multiply_adds, count_parameters
+from search_spaces.cost import count_multiply_adds_of, count_parameters
+from search_spaces.shapes import InputShape, TableShape, TextShape
 from search_spaces.versions import changes_between
 
 NUM_CLASSES = 5
@@ -19,7 +20,11 @@ DRAWS = 40
 
 
 class SpaceContract:
-    input_shapes: ClassVar[dict[str, tuple[int, int, int]]] = {"image_classification": (1, 8, 8)}
+    input_shapes: ClassVar[dict[str, InputShape]] = {
+        "image_classification": (1, 8, 8),
+        "text_classification": TextShape(length=24, vocabulary=50),
+        "tabular": TableShape(numbers=3, categories=(4, 7)),
+    }
 
     @pytest.fixture
     def module(self) -> SpaceModule:
@@ -138,8 +143,7 @@ class SpaceContract:
         self, module: SpaceModule, feasible: list[Configuration]
     ) -> None:
         for configuration, model in self._models(module, feasible):
-            images_NCHW = torch.rand(4, *self._shape(module))
-            logits_NK = model(images_NCHW)
+            logits_NK = model(*example_inputs(self._shape(module), 4))
             assert logits_NK.shape == (4, NUM_CLASSES)
             assert torch.isfinite(logits_NK).all()
             logits_NK.square().mean().backward()
@@ -151,7 +155,7 @@ class SpaceContract:
     ) -> None:
         for _, model in self._models(module, feasible[:5]):
             assert count_parameters(model) > 0
-            assert count_multiply_adds(model, self._shape(module)) > 0
+            assert count_multiply_adds_of(model, *example_inputs(self._shape(module), 1)) > 0
 
     def test_graph_is_drawn_when_the_space_offers_one(self, module: SpaceModule, feasible: list[Configuration]) -> None:
         drawn = catalog.graph(module, feasible[0])
@@ -161,7 +165,7 @@ class SpaceContract:
         else:
             assert drawn is None
 
-    def _shape(self, module: SpaceModule) -> tuple[int, int, int]:
+    def _shape(self, module: SpaceModule) -> InputShape:
         return self.input_shapes[module.SPACE.task]
 
     def _models(
@@ -169,6 +173,16 @@ class SpaceContract:
     ) -> Iterator[tuple[Configuration, torch.nn.Module]]:
         for configuration in configurations:
             yield configuration, module.build_model(configuration, self._shape(module), NUM_CLASSES)
+
+
+def example_inputs(shape: InputShape, items: int) -> tuple[torch.Tensor, ...]:
+    """Return random inputs of a network for this shape; none of the texts is filled up."""
+    if isinstance(shape, TextShape):
+        return (torch.randint(1, shape.vocabulary, (items, shape.length)),)
+    if isinstance(shape, TableShape):
+        categories = [torch.randint(0, size, (items,)) for size in shape.categories]
+        return torch.rand(items, shape.numbers), torch.stack(categories, dim=1)
+    return (torch.rand(items, *shape),)
 
 
 def _changes(before: Configuration, after: Configuration) -> list[str]:

@@ -13,12 +13,11 @@ from trainers.config import EvaluateTask, TrainConfig, TrainTask
 from trainers.data.spec import DataSpec
 from trainers.distributed import Ranks
 from trainers.errors import BadDataError
+from trainers.monitoring import CLOCK_METRICS
 from trainers.reporting import Decision, Report, TrialResult
 from trainers.trainer import Trainer
 
 __all__ = ["TrainerContract"]
-
-CLOCK = {"epoch_s", "items_per_s"}
 
 
 class TrainerContract:
@@ -50,6 +49,11 @@ class TrainerContract:
         assert trainer.metrics
         assert set(trainer.metrics.values()) <= {"maximize", "minimize"}
 
+    def test_usual_objective_is_measured_first_in_its_direction(self, trainer: Trainer, task: TrainTask) -> None:
+        measured = trainer.measured(task.data)
+        assert next(iter(measured)) in trainer.metrics
+        assert measured.items() <= trainer.metrics.items()
+
     def test_data_that_are_not_there_are_refused_unread(self, trainer: Trainer, missing_data: DataSpec) -> None:
         with pytest.raises(BadDataError, match="allowed"):
             trainer.check(missing_data)
@@ -62,7 +66,7 @@ class TrainerContract:
         assert (result.outcome, result.epoch) == ("completed", task.training.epochs)
         assert [report.epoch for report in reports] == list(range(1, task.training.epochs + 1))
         for report in reports:
-            assert set(trainer.metrics) <= set(report.metrics)
+            assert set(trainer.measured(task.data)) <= set(report.metrics)
             assert all(math.isfinite(value) for value in report.metrics.values())
 
     def test_fit_writes_the_checkpoints_that_it_reports(self, trainer: Trainer, data: Any, task: TrainTask) -> None:
@@ -122,7 +126,7 @@ class TrainerContract:
                 split="validation",
             )
             measured = trainer.evaluate(evaluation, data, Ranks.alone("cpu"))
-            assert set(measured) == set(trainer.metrics)
+            assert set(measured) == set(trainer.measured(task.data))
             assert measured == {name: report.metrics[name] for name in measured}
 
 
@@ -139,4 +143,4 @@ def _fit(
 
 
 def _timeless(report: Report) -> tuple[int, dict[str, float]]:
-    return report.epoch, {name: value for name, value in report.metrics.items() if name not in CLOCK}
+    return report.epoch, {name: value for name, value in report.metrics.items() if name not in CLOCK_METRICS}

@@ -52,7 +52,7 @@ def test_skeleton_last_map_is_small_but_never_empty(height: int, width: int) -> 
 def test_network_runs_on_images_of_any_size(channels_in: int, height: int, width: int) -> None:
     model = _network(uniform_cell("conv3x3"), (channels_in, height, width))
     images_NCHW = torch.rand(2, channels_in, height, width)
-    assert model.stages(model.stem(images_NCHW)).shape[2:] == model.skeleton.map_size
+    assert model.get_submodule("stages")(model.get_submodule("stem")(images_NCHW)).shape[2:] == model.skeleton.map_size
     logits_NK = model(images_NCHW)
     assert logits_NK.shape == (2, 7)
     logits_NK.sum().backward()
@@ -86,7 +86,7 @@ def test_network_without_cell_weights_still_learns(genotype: CellGenotype) -> No
     torch.manual_seed(0)
     model = _network(genotype, (1, 8, 8))
     assert all(count_parameters(module) == 0 for module in _cells(model))
-    assert count_parameters(model.head) == 16 * 7 + 7
+    assert count_parameters(model.get_submodule("head")) == 16 * 7 + 7
     images_NCHW, labels_N = torch.rand(14, 1, 8, 8), torch.arange(14) % 7
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     losses = []

@@ -8,6 +8,7 @@ from pathlib import Path
 import fsspec
 import pytest
 
+from studies.checkpoint_files import PARTS
 from studies.checkpoints import CheckpointLedger
 from studies.errors import CheckpointStoreError
 from studies.storage import Storage
@@ -15,6 +16,7 @@ from studies.study import Study
 from studies.trial import CheckpointRecord, Lease, TrialState
 from tests.contracts.study_contract import begin
 from tests.helpers.stores import names_in, store_url
+from trainers.checkpoint import combined_digest
 
 __all__ = ["store_url"]
 
@@ -37,6 +39,7 @@ def report(study: Study, root: str, lease: Lease, epoch: int, value: float) -> s
 
 def write(root: str, path: str, content: bytes) -> None:
     store, place = fsspec.url_to_fs(f"{root}/{path}")
+    store.makedirs(place.rpartition("/")[0], exist_ok=True)
     store.pipe_file(place, content)
 
 
@@ -73,6 +76,49 @@ def test_trim_removes_what_is_not_needed_from_a_store(study: Study, store_url: s
     ledger.remove(lease, [best])
     assert names_in(store_url) == []
     assert study.checkpoints(lease) == ()
+
+
+def cut(study: Study, root: str, lease: Lease, epoch: int) -> CheckpointRecord:
+    """Report an epoch with a checkpoint whose weights are cut over two ranks."""
+    contents = {"": b"file", "/a": b"first half", "/b": b"second half"}
+    path = f"study/{lease.number}/{epoch}.pt"
+    for name, content in contents.items():
+        write(root, f"{path}{PARTS}{name}" if name else path, content)
+    digests = [hashlib.sha256(content).hexdigest() for content in contents.values()]
+    record = CheckpointRecord(
+        path=path,
+        epoch=epoch,
+        attempt=lease.attempt,
+        digest=combined_digest(digests[0], {"a": digests[1], "b": digests[2]}),
+        size_bytes=sum(map(len, contents.values())),
+    )
+    study.report(lease, epoch, 0.5, {}, record)
+    return record
+
+
+def test_checkpoint_with_parts_is_whole_only_with_all_of_them(study: Study, store_url: str, tmp_path: Path) -> None:
+    for root in (store_url, f"{tmp_path}/artifacts"):
+        lease, ledger = begin(study), CheckpointLedger(study, root)
+        first, second, third = (cut(study, root, lease, epoch) for epoch in (1, 2, 3))
+        assert ledger.latest(lease) == third
+        store, place = fsspec.url_to_fs(f"{root}/{third.path}{PARTS}/a")
+        store.rm_file(place)
+        assert ledger.latest(lease) == second
+        write(root, f"{second.path}{PARTS}/b", b"SECOND half")
+        assert ledger.latest(lease) == first
+        write(root, f"{first.path}{PARTS}/c", b"of an older attempt")
+        assert ledger.latest(lease) is None
+
+
+def test_checkpoint_is_removed_with_its_parts(study: Study, store_url: str, tmp_path: Path) -> None:
+    for root in (store_url, f"{tmp_path}/artifacts"):
+        lease, ledger = begin(study), CheckpointLedger(study, root)
+        records = [cut(study, root, lease, epoch) for epoch in (1, 2)]
+        ledger.remove(lease, records[:1])
+        assert names_in(root) == [f"{records[1].path}{name}" for name in ("", f"{PARTS}/a", f"{PARTS}/b")]
+        ledger.remove(lease, records)
+        assert names_in(root) == []
+    assert not (tmp_path / "artifacts" / "study").exists()
 
 
 def test_folders_are_missing_in_a_store_without_them(study: Study, store_url: str) -> None:

@@ -1,43 +1,14 @@
-"""The pure parts: schedule, best epoch, metrics, finiteness, seeds."""
+"""The pure parts: best epoch, finiteness, seeds."""
 
 import math
 
 import numpy as np
 import pytest
-import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from trainers.distributed import Ranks
 from trainers.early_stopping import BestEpoch
 from trainers.errors import NonFiniteLossError
 from trainers.finite import check_finite
-from trainers.losses.cross_entropy import cross_entropy
-from trainers.metrics import ClassificationMeter, classification_metrics
-from trainers.schedules.cosine import warmup_cosine
 from trainers.seeds import Purpose, random_generator, torch_seed
-
-
-def test_schedule_rises_to_the_peak_and_falls_to_zero() -> None:
-    factors = [warmup_cosine(step, 10, 4) for step in range(11)]
-    assert factors[:4] == [0.25, 0.5, 0.75, 1.0]
-    assert factors[4] == 1.0
-    assert factors[7] == pytest.approx(0.5)
-    assert factors[10] == 0.0
-    assert factors[4:] == sorted(factors[4:], reverse=True)
-
-
-@given(st.integers(1, 50), st.data())
-def test_schedule_stays_in_bounds(total: int, data: st.DataObject) -> None:
-    warmup = data.draw(st.integers(0, total))
-    step = data.draw(st.integers(0, 2 * total))
-    assert 0.0 <= warmup_cosine(step, total, warmup) <= 1.0
-
-
-@pytest.mark.parametrize("arguments", [(-1, 5, 0), (0, 0, 0), (0, 5, 6), (0, 5, -1)])
-def test_schedule_refuses_impossible_numbers(arguments: tuple[int, int, int]) -> None:
-    with pytest.raises(ValueError, match="need step >= 0"):
-        warmup_cosine(*arguments)
 
 
 def test_best_epoch_is_the_first_of_equals_and_follows_the_direction() -> None:
@@ -67,48 +38,6 @@ def test_without_patience_hope_is_never_lost() -> None:
     for epoch in range(1, 100):
         state = state.after(epoch, 0.0)
     assert not state.is_exhausted
-
-
-@settings(max_examples=25)
-@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=40))
-def test_metrics_agree_with_scikit_learn(pairs: list[tuple[int, int]]) -> None:
-    from sklearn.metrics import accuracy_score, f1_score, recall_score
-
-    truth, answers = [list(column) for column in zip(*pairs, strict=True)]
-    confusion = torch.zeros(5, 5)
-    for true, answer in pairs:
-        confusion[true, answer] += 1
-    metrics = classification_metrics(confusion, 3.0)
-    assert metrics["accuracy"] == pytest.approx(accuracy_score(truth, answers))
-    recall = recall_score(truth, answers, labels=sorted(set(truth)), average="macro", zero_division=0)
-    assert metrics["balanced_accuracy"] == pytest.approx(recall)
-    assert metrics["f1_macro"] == pytest.approx(f1_score(truth, answers, average="macro", zero_division=0))
-    assert metrics["loss"] == 3.0 / len(pairs)
-
-
-def test_meter_adds_batches_and_counts_empty_ones_as_nothing() -> None:
-    generator = torch.Generator().manual_seed(0)
-    logits, labels = torch.randn(10, 3, generator=generator), torch.arange(10) % 3
-    whole, parts = (ClassificationMeter(3, torch.device("cpu")) for _ in range(2))
-    whole.add(logits, labels)
-    for part in (slice(0, 4), slice(4, 4), slice(4, 10)):
-        parts.add(logits[part], labels[part])
-    assert parts.total(Ranks.alone("cpu")) == pytest.approx(whole.total(Ranks.alone("cpu")), abs=1e-6)
-
-
-def test_metrics_of_no_items_are_refused() -> None:
-    with pytest.raises(ValueError, match="at least one item"):
-        ClassificationMeter(3, torch.device("cpu")).total(Ranks.alone("cpu"))
-
-
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_summed_loss_divided_by_the_items_is_the_mean(smoothing: float) -> None:
-    logits, labels = torch.randn(6, 4, generator=torch.Generator().manual_seed(1)), torch.arange(6) % 4
-    mean = torch.nn.functional.cross_entropy(logits, labels, label_smoothing=smoothing)
-    assert cross_entropy(logits, labels, label_smoothing=smoothing).sum().item() / 6 == pytest.approx(
-        mean.item(), rel=1e-6
-    )
-    assert cross_entropy(logits[:0], labels[:0], label_smoothing=smoothing).sum().item() == 0.0
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])

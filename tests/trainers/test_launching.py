@@ -10,6 +10,11 @@ from trainers.launching import RankDiedError, run_on_ranks
 from trainers.reporting import Decision, Report, Reporter, TrialResult
 
 
+def _rank_processes() -> set[int]:
+    children = psutil.Process().children()
+    return {child.pid for child in children if "spawn_main" in " ".join(child.cmdline())}
+
+
 def _goes_on(report: Report) -> Decision:
     return Decision.CONTINUE
 
@@ -36,6 +41,7 @@ def _vanish_on_the_second(ranks: Ranks, reporter: Reporter) -> TrialResult:
 
 
 def test_every_rank_works_and_rank_0_is_answered_by_this_process() -> None:
+    before = _rank_processes()
     reports: list[Report] = []
 
     def stop(report: Report) -> Decision:
@@ -45,9 +51,7 @@ def test_every_rank_works_and_rank_0_is_answered_by_this_process() -> None:
     result = run_on_ranks(_count_ranks, 2, stop, device="cpu")
     assert result.facts == {"places": [0, 1], "decision": "stop"}
     assert [dict(report.metrics) for report in reports] == [{"rank": 0.0}]
-    assert psutil.Process().children() == [] or all(
-        "multiprocessing.spawn" not in " ".join(child.cmdline()) for child in psutil.Process().children()
-    )
+    assert _rank_processes() == before
 
 
 def test_a_single_rank_works_in_this_process() -> None:

@@ -99,8 +99,8 @@ def test_only_matrices_and_kernels_decay() -> None:
     network = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.Linear(2, 2))
     decaying, exempt = parameter_groups(network, 0.1)
     assert decaying["weight_decay"] == 0.1 and exempt["weight_decay"] == 0.0
-    assert [tuple(weight.shape) for weight in decaying["params"]] == [(2, 1, 3, 3), (2, 2)]  # type: ignore[attr-defined]  # a list
-    assert all(weight.dim() == 1 for weight in exempt["params"])  # type: ignore[attr-defined]  # a list
+    assert [tuple(weight.shape) for weight in decaying["params"]] == [(2, 1, 3, 3), (2, 2)]
+    assert all(weight.dim() == 1 for weight in exempt["params"])
 
 
 def test_network_without_weights_is_refused() -> None:

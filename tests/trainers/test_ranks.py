@@ -108,6 +108,17 @@ def test_every_item_is_counted_once_with_one_rank_and_two(
         assert result.facts["validation_items"] == 5
 
 
+@pytest.mark.parametrize("parallel", ["ddp", "fsdp"])
+def test_uneven_batches_give_all_ranks_the_same_steps_as_one(pair: RankPool, tmp_path: Path, parallel: str) -> None:
+    # 33 items in batches of 4: of the last but one, with 3 items, the ranks have 1 and 2, each a micro-batch.
+    data = two_classes(train=[0, 1, 1] * 11, validation=[0, 1])
+    task = tiny_task(tmp_path, {"norm": "none"}, epochs=1, batch_size=4, accumulate=2, parallel=parallel)
+    (first, reports), (second, _) = pair.run(fit, task, data)
+    alone, (report,) = fit(Ranks.alone("cpu"), task, data)
+    assert first.facts["steps"] == second.facts["steps"] == alone.facts["steps"] == 9
+    assert reports[0].metrics["train_loss"] == pytest.approx(report.metrics["train_loss"], abs=1e-5)
+
+
 @pytest.mark.slow
 def test_every_item_is_counted_once_with_three_ranks(
     one_right_in_five: tuple[TrainTask, ImageData], tmp_path_factory: pytest.TempPathFactory
@@ -254,9 +265,12 @@ def test_checkpoint_of_two_ranks_goes_on_with_one(pair: RankPool, few_digits: Im
 
 
 @pytest.mark.slow
-def test_checkpoint_of_four_ranks_goes_on_with_two(pair: RankPool, few_digits: ImageData, tmp_path: Path) -> None:
+@pytest.mark.parametrize("parallel", ["ddp", "fsdp"])
+def test_checkpoint_of_four_ranks_goes_on_with_two(
+    pair: RankPool, few_digits: ImageData, tmp_path: Path, parallel: str
+) -> None:
     network: dict[str, JsonScalar] = {"norm": "none"}
-    task = tiny_task(tmp_path, network, epochs=2, **SMOOTH)
+    task = tiny_task(tmp_path, network, epochs=2, parallel=parallel, **SMOOTH)
     four = RankPool(4, tmp_path)
     try:
         (paused, _), *_ = four.run(fit, task, few_digits, {1: Decision.PAUSE})

@@ -24,7 +24,7 @@ def test_unknown_name_is_answered_with_the_nearest_and_all() -> None:
         load_trainer("image_clasification")
     assert str(caught.value) == (
         "no trainer 'image_clasification'; did you mean 'image_classification'? "
-        f"available: {', '.join(available())}, or module:Class"
+        f"available: {', '.join(available())}, or module:Class, or the path of a .py file"
     )
 
 

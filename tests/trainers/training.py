@@ -11,6 +11,7 @@ from search_spaces.configuration import JsonScalar
 from trainers.checkpoint import Checkpoint, read_checkpoint
 from trainers.config import EvaluateTask, TrainConfig, TrainTask
 from trainers.data.arrays import ImageData, ImageSplit
+from trainers.monitoring import CLOCK_METRICS
 from trainers.reporting import Decision, Report
 
 __all__ = [
@@ -74,7 +75,7 @@ def last_checkpoint(root: Path) -> Checkpoint:
 
 def timeless(report: Report) -> dict[str, float]:
     """Return what must be equal in two equal trainings: all but the clock's part."""
-    return {name: value for name, value in report.metrics.items() if name not in ("epoch_s", "items_per_s")}
+    return {name: value for name, value in report.metrics.items() if name not in CLOCK_METRICS}
 
 
 def assert_same_tensors(left: Any, right: Any, tolerance: float = 0.0) -> None:

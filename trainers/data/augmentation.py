@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-__all__ = ["Changes", "apply_changes", "augment", "draw_changes"]
+__all__ = ["Changes", "apply_changes", "augment", "draw_changes", "warp"]
 
 # The largest changes, at strength 1.
 _SHIFT = 0.25  # in half widths: an eighth of the image
@@ -43,6 +43,10 @@ class Changes:
         """Return the changes on a device."""
         return Changes(self.affine_N23.to(device), self.contrast_N.to(device), self.brightness_N.to(device))
 
+    def apply(self, images_NCHW: torch.Tensor) -> torch.Tensor:
+        """Return changed copies of the images."""
+        return apply_changes(images_NCHW, self)
+
 
 def draw_changes(items: int, strength: float, generator: np.random.Generator) -> Changes:
     """Draw the changes to N images, each uniformly in its range, independently of each other.
@@ -70,16 +74,25 @@ def draw_changes(items: int, strength: float, generator: np.random.Generator) ->
 
 def apply_changes(images_NCHW: torch.Tensor, changes: Changes) -> torch.Tensor:
     """Return changed copies of images with pixels in [0, 1]; the border fills what moves in."""
+    moved_NCHW = warp(images_NCHW, changes.affine_N23)
+    mean_N111 = moved_NCHW.mean(dim=(1, 2, 3), keepdim=True)
+    level_N111 = mean_N111 + changes.brightness_N.view(-1, 1, 1, 1)
+    return ((moved_NCHW - mean_N111) * changes.contrast_N.view(-1, 1, 1, 1) + level_N111).clamp_(0.0, 1.0)
+
+
+def warp(images_NCHW: torch.Tensor, affine_N23: torch.Tensor) -> torch.Tensor:
+    """Return moved, turned or sheared copies of images; the border fills what moves in.
+
+    Args:
+        images_NCHW: (N, C, H, W) float32.
+        affine_N23: output to input coordinates of square images, in half widths.
+    """
     height, width = images_NCHW.shape[2:]
-    affine_N23 = changes.affine_N23
     if height != width:  # a turn mixes half widths with half heights
         aspect = torch.tensor([[1.0, height / width, 1.0], [width / height, 1.0, 1.0]], device=affine_N23.device)
         affine_N23 = affine_N23 * aspect
     grid = functional.affine_grid(affine_N23, list(images_NCHW.shape), align_corners=False)
-    moved_NCHW = functional.grid_sample(images_NCHW, grid, mode="bilinear", padding_mode="border", align_corners=False)
-    mean_N111 = moved_NCHW.mean(dim=(1, 2, 3), keepdim=True)
-    level_N111 = mean_N111 + changes.brightness_N.view(-1, 1, 1, 1)
-    return ((moved_NCHW - mean_N111) * changes.contrast_N.view(-1, 1, 1, 1) + level_N111).clamp_(0.0, 1.0)
+    return functional.grid_sample(images_NCHW, grid, mode="bilinear", padding_mode="border", align_corners=False)
 
 
 def augment(images_NCHW: torch.Tensor, strength: float, generator: np.random.Generator) -> torch.Tensor:

@@ -16,7 +16,7 @@ from trainers.data.arrays import ImageSplit, LabelledImages
 from trainers.data.pixels import decode_picture, images_to_NCHW
 from trainers.errors import BadDataError
 
-__all__ = ["check_image_folder", "read_image_folder"]
+__all__ = ["check_image_folder", "count_folder_classes", "read_image_folder"]
 
 logger = logging.getLogger(__name__)
 
@@ -50,6 +50,15 @@ def check_image_folder(root: Path) -> None:
     """
     for folder in _split_folders(root).values():
         _class_folders(folder)
+
+
+def count_folder_classes(root: Path) -> int:
+    """Count the class folders of the training items.
+
+    Raises:
+        BadDataError: see `check_image_folder`.
+    """
+    return len(_class_folders(_split_folders(root)["train"]))
 
 
 def read_image_folder(root: Path, image_size: int | None) -> LabelledImages:

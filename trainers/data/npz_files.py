@@ -2,7 +2,8 @@
 
 import io
 import zipfile
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from trainers.data.arrays import ImageSplit, LabelledImages
 from trainers.data.pixels import arrays_to_bytes, decode_picture, images_to_NCHW
 from trainers.errors import BadDataError
 
-__all__ = ["check_npz", "read_npz"]
+__all__ = ["check_npz", "count_npz_classes", "read_npz"]
 
 NAMES = (
     "x and y (or images and labels); with a test split of its own x_train, y_train, x_test, y_test "
@@ -37,6 +38,18 @@ def check_npz(path: Path) -> None:
     _layout(_member_names(path), path)
 
 
+def count_npz_classes(path: Path) -> int:
+    """Count the classes; of the arrays only the labels of the training items and the names of classes are read.
+
+    Raises:
+        BadDataError: see `read_npz`.
+    """
+    _, name = _layout(_member_names(path), path)["train"]
+    with _readable(path) as archive:
+        _, names = _number_labels({"train": _labels(archive[name], name)}, _class_names(archive), path)
+    return len(names)
+
+
 def read_npz(path: Path) -> LabelledImages:
     """Read all splits of a file; pickled objects are refused.
 
@@ -49,15 +62,10 @@ def read_npz(path: Path) -> LabelledImages:
         BadDataError: an array is missing or of a wrong kind; splits disagree; labels are unknown.
     """
     layout = _layout(_member_names(path), path)
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            images = {split: _images(archive, names) for split, (names, _) in layout.items()}
-            raw_labels = {split: _labels(archive[name], name) for split, (_, name) in layout.items()}
-            classes = _class_names(archive)
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
-        if isinstance(error, BadDataError):
-            raise
-        raise BadDataError(f"{path} cannot be read: {error}") from error
+    with _readable(path) as archive:
+        images = {split: _images(archive, names) for split, (names, _) in layout.items()}
+        raw_labels = {split: _labels(archive[name], name) for split, (_, name) in layout.items()}
+        classes = _class_names(archive)
     labels, class_names = _number_labels(raw_labels, classes, path)
     _check_agreement(images, labels, path)
     splits = {name: ImageSplit(images_NCHW=images[name], labels_N=labels[name]) for name in layout}
@@ -75,6 +83,18 @@ def _member_names(path: Path) -> frozenset[str]:
             return frozenset(name.removesuffix(".npy") for name in archive.namelist())
     except (OSError, zipfile.BadZipFile) as error:
         raise BadDataError(f"{path} is no .npz file: {error}") from error
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[Mapping[str, npt.NDArray[Any]]]:
+    """Open a file's arrays, and say in our words why they cannot be read."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            yield archive
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        if isinstance(error, BadDataError):
+            raise
+        raise BadDataError(f"{path} cannot be read: {error}") from error
 
 
 def _layout(names: Collection[str], path: Path) -> dict[str, tuple[tuple[str, ...], str]]:

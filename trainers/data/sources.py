@@ -6,12 +6,10 @@ from pathlib import Path
 import numpy as np
 
 from trainers.data.arrays import ImageData, ImageSplit, LabelledImages, cut_images
-from trainers.data.spec import BUILT_IN_SOURCES, DataSpec
+from trainers.data.spec import BUILT_IN_IMAGES, DataSpec
 from trainers.errors import BadDataError
 
-__all__ = ["check_image_source", "load_images"]
-
-"""Data sets that need no file."""
+__all__ = ["check_image_source", "count_image_classes", "load_images"]
 
 
 def check_image_source(spec: DataSpec) -> None:
@@ -20,7 +18,7 @@ def check_image_source(spec: DataSpec) -> None:
     Raises:
         BadDataError: the message says what was given, the nearest name, and what is allowed.
     """
-    if spec.source in BUILT_IN_SOURCES:
+    if spec.source in BUILT_IN_IMAGES:
         return
     path = _existing_path(spec.source)
     if path.is_dir():
@@ -31,6 +29,24 @@ def check_image_source(spec: DataSpec) -> None:
         from trainers.data.npz_files import check_npz
 
         check_npz(path)
+
+
+def count_image_classes(spec: DataSpec) -> int:
+    """Count the classes of a source, without reading its images.
+
+    Raises:
+        BadDataError: the source is missing or broken.
+    """
+    if spec.source == "digits":
+        return 10
+    path = _existing_path(spec.source)
+    if path.is_dir():
+        from trainers.data.image_folders import count_folder_classes
+
+        return count_folder_classes(path)
+    from trainers.data.npz_files import count_npz_classes
+
+    return count_npz_classes(path)
 
 
 def load_images(spec: DataSpec) -> ImageData:
@@ -62,7 +78,7 @@ def _existing_path(source: str) -> Path:
         return path
     if path.is_file():
         raise BadDataError(f"{source!r} is a file of an unknown kind; {_allowed()}")
-    near = difflib.get_close_matches(source, BUILT_IN_SOURCES, n=1) or _near_files(path)
+    near = difflib.get_close_matches(source, BUILT_IN_IMAGES, n=1) or _near_files(path)
     hint = f"; did you mean {near[0]!r}?" if near else ";"
     raise BadDataError(f"no data set {source!r}{hint} {_allowed()}")
 
@@ -76,7 +92,7 @@ def _near_files(path: Path) -> list[str]:
 
 
 def _allowed() -> str:
-    return f"allowed: {', '.join(BUILT_IN_SOURCES)}, an .npz file, or a folder with one sub-folder of images per class"
+    return f"allowed: {', '.join(BUILT_IN_IMAGES)}, an .npz file, or a folder with one sub-folder of images per class"
 
 
 def _read_digits() -> LabelledImages:

@@ -4,12 +4,16 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-__all__ = ["BUILT_IN_SOURCES", "DataSpec", "SplitName", "TokenChoice"]
+__all__ = ["BUILT_IN_IMAGES", "BUILT_IN_SOURCES", "BUILT_IN_TABLES", "DataSpec", "SplitName", "TokenChoice"]
 
 SplitName: TypeAlias = Literal["train", "validation", "test"]
 TokenChoice: TypeAlias = Literal["auto", "character", "word"]
 
-BUILT_IN_SOURCES = ("digits",)
+BUILT_IN_IMAGES = ("digits",)
+"""Images that come with scikit-learn."""
+BUILT_IN_TABLES = ("iris", "wine", "breast_cancer", "diabetes")
+"""Tables that come with scikit-learn."""
+BUILT_IN_SOURCES = (*BUILT_IN_IMAGES, *BUILT_IN_TABLES)
 """Data that come with an installed library; every other source is a path."""
 
 
@@ -24,15 +28,17 @@ class DataSpec(BaseModel):
 
     source: str = "digits"
     """Images: `digits` (1,797 real images of 8x8 pixels that come with scikit-learn), an `.npz` file, or a folder
-    with one sub-folder of images per class. Tables and texts: a `.csv`, `.tsv` or `.parquet` file."""
+    with one sub-folder of images per class. Tables and texts: a `.csv`, `.tsv` or `.parquet` file; texts also a folder
+    with one sub-folder of `.txt` files per class."""
     test_source: str | None = None
-    """A file of the same kind whose items are the test split; None: the split is cut from `source`."""
+    """A file or folder of the same kind whose items are the test split; None: the split is cut from `source`."""
     target: str | None = None
-    """Column of a table that is to be told; None: the last one, or for texts the one beside the text."""
+    """Column of a table that is to be told; None: the last one that is not the text."""
     text: str | None = None
     """Column of a table that holds the texts; None: the one named `text`, or the one with the longest texts."""
     tokens: TokenChoice = "auto"
-    """What a text is cut into; `auto`: words, unless too many words of the training texts occur there only once."""
+    """What a text is cut into; `auto`: words, or characters where more than a quarter of the words of the training
+    texts occur there only once, because then as many words of new texts would be unknown."""
     vocabulary: Annotated[int, Field(ge=3)] = 20_000
     """Most different tokens of texts, the filling and the unknown one among them; the rarest are left out."""
     max_length: Annotated[int, Field(ge=1)] | None = None

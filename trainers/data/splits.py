@@ -1,7 +1,9 @@
 """Cuts items into train, validation and test, every class in its own proportion."""
 
+import logging
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +13,15 @@ from trainers.seeds import Purpose, random_generator
 
 __all__ = ["stratified_split"]
 
+_log = logging.getLogger(__name__)
+
 
 def stratified_split(
-    labels: npt.NDArray[np.int64], fractions: Sequence[float], seed: int, class_names: Sequence[str]
+    labels: npt.NDArray[np.int64],
+    fractions: Sequence[float],
+    seed: int,
+    class_names: Sequence[str],
+    small_classes: Literal["refuse", "train"] = "refuse",
 ) -> tuple[npt.NDArray[np.int64], ...]:
     """Return the indices of the parts that are cut off, and last those of the rest (the training items).
 
@@ -25,6 +33,8 @@ def stratified_split(
         fractions: share of all items for each part that is cut off, each in (0, 1), below 1 together.
         seed: the split is a pure function of this and the labels.
         class_names: for messages.
+        small_classes: what becomes of a class with fewer items than parts; `train`: all are training items, which a
+            warning says.
 
     Returns:
         Sorted index arrays: one per fraction, then the rest.
@@ -33,13 +43,17 @@ def stratified_split(
         BadDataError: classes have too few items to be in every part; the message names all of them.
     """
     counts = np.bincount(labels, minlength=len(class_names))
-    _refuse_small_classes(counts, len(fractions) + 1, class_names)
+    needed = len(fractions) + 1
+    if small_classes == "refuse" or counts.max(initial=0) < needed:
+        _refuse_small_classes(counts, needed, class_names)
     parts: list[list[npt.NDArray[np.int64]]] = [[] for _ in range(len(fractions) + 1)]
     for label, count in enumerate(counts):
         shuffled = random_generator(Purpose.SPLIT, seed, label).permutation(np.flatnonzero(labels == label))
-        bounds = _bounds(int(count), fractions)
+        bounds = _bounds(int(count), fractions) if count >= needed else [0] * needed + [int(count)]
         for part, (start, stop) in zip(parts, pairwise(bounds), strict=True):
             part.append(shuffled[start:stop])
+    if small := [f"{name!r} ({count})" for name, count in zip(class_names, counts, strict=True) if 0 < count < needed]:
+        _log.warning("classes with fewer than %d items are in the training split alone: %s", needed, ", ".join(small))
     return tuple(np.sort(np.concatenate(part)) for part in parts)
 
 

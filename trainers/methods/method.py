@@ -30,7 +30,7 @@ class Method:
         """
 
     def losses(self, batch: Batch, answers: torch.Tensor, losses_N: torch.Tensor) -> torch.Tensor:
-        """Return the losses of the items, changed; the forward pass is done, under autocast."""
+        """Return the losses of the items, changed; outside of autocast, so that they stay float32."""
         return losses_N
 
     @torch.no_grad()
@@ -54,7 +54,7 @@ class MixingMethod(Method):
 
     @abstractmethod
     def partners(self, part: slice) -> torch.Tensor:
-        """Return for each position of a micro-batch the position of the item that it is mixed with."""
+        """Return for each position of a micro-batch the position of the item that it is mixed with; on the host."""
 
     @abstractmethod
     def mix(self, batch: Batch, partners: Batch, part: slice) -> Batch:
@@ -66,4 +66,12 @@ class AveragingMethod(Method):
 
     @abstractmethod
     def averaged(self, network: nn.Module) -> AbstractContextManager[None]:
-        """Return a context in which the network has the averaged weights and buffers, and afterwards its own again."""
+        """Return a context in which the network has the averaged weights and buffers, and afterwards its own again.
+
+        What becomes of them within the context is kept in the averages: at the end of an epoch the ranks make the
+        statistics of batch normalisation equal in it.
+        """
+
+    @abstractmethod
+    def go_on_from(self, network: nn.Module) -> None:
+        """Take the weights and buffers of a network for the averages, when a training is resumed."""

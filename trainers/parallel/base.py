@@ -7,6 +7,8 @@ from typing import Any, TypeAlias
 import torch
 from torch import nn
 
+from trainers.artifact_files import Location
+from trainers.checkpoint import Checkpoint, read_checkpoint
 from trainers.problem import Batch, Items, Meter
 
 __all__ = ["BatchLoss", "Parallel"]
@@ -23,9 +25,11 @@ class Parallel(ABC):
 
     Attributes:
         network: the part of the network whose weights this rank moves; the optimizer is made over its parameters.
+        used: which way of sharing this is: `none`, `ddp`, `fsdp` or `pipeline`.
     """
 
     network: nn.Module
+    used: str
 
     @abstractmethod
     def connect(self) -> None:
@@ -34,6 +38,14 @@ class Parallel(ABC):
     @abstractmethod
     def disconnect(self) -> None:
         """Drop what joins the ranks."""
+
+    def build_optimizer(self, build: Callable[[nn.Module], torch.optim.Optimizer]) -> torch.optim.Optimizer:
+        """Return the optimizer of this rank.
+
+        Args:
+            build: makes an optimizer over the weights of a network.
+        """
+        return build(self.network)
 
     @abstractmethod
     def parts(self, batch: slice, micro_batch: int) -> list[slice]:
@@ -83,7 +95,10 @@ class Parallel(ABC):
 
     @abstractmethod
     def network_state(self) -> Mapping[str, torch.Tensor]:
-        """Return weights and buffers of the whole network by name; a collective where they are spread over ranks."""
+        """Return weights and buffers of the whole network by name, for a checkpoint; may be a collective.
+
+        All of it on rank 0; what is cut over the ranks may stay so (torch's DTensor): then each rank has its part.
+        """
 
     @abstractmethod
     def load_network(self, state: Mapping[str, torch.Tensor]) -> None:
@@ -91,8 +106,17 @@ class Parallel(ABC):
 
     @abstractmethod
     def optimizer_state(self, optimizer: torch.optim.Optimizer) -> Mapping[str, Any]:
-        """Return the whole state of an optimizer, however its weights are spread."""
+        """Return the whole state of an optimizer, however its weights are spread; see `network_state`."""
 
     @abstractmethod
     def load_optimizer(self, optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> None:
         """Take over the whole state of an optimizer."""
+
+    def read_checkpoint(self, location: Location) -> Checkpoint:
+        """Read a checkpoint as `load_network` and `load_optimizer` take it; communicates nothing.
+
+        Raises:
+            DamagedCheckpointError: it is missing or damaged.
+            ArtifactStoreError: the store of a URL does not give it.
+        """
+        return read_checkpoint(location)

@@ -4,6 +4,7 @@ from torch import nn
 
 from trainers.config import TrainConfig
 from trainers.distributed import Ranks
+from trainers.errors import UserCodeError
 from trainers.parallel.base import Parallel
 from trainers.parallel.replicas import Replicas
 from trainers.precision import MixedPrecision
@@ -23,5 +24,26 @@ def build_parallel(
         ranks: the ranks.
         precision: in which forward passes compute.
         example: one training item.
+
+    Raises:
+        UserCodeError: the network cannot be shared so, or the gradients cannot be compressed there.
     """
-    return Replicas(network, ranks, precision, example)
+    _check_compression(training, ranks)
+    if training.parallel == "pipeline" and ranks.world_size > 1:
+        from trainers.parallel.pipeline import Pipeline  # loads torch's pipelines
+
+        return Pipeline(network, ranks, precision, example, training.micro_batch(ranks.world_size))
+    if training.parallel == "fsdp" and ranks.world_size > 1:
+        from trainers.parallel.fsdp import FullySharded  # takes half a second to load
+
+        return FullySharded(network, ranks, precision, example, training.micro_batch(ranks.world_size))
+    return Replicas(network, ranks, precision, example, training.gradient_compression)
+
+
+def _check_compression(training: TrainConfig, ranks: Ranks) -> None:
+    compression, parallel = training.gradient_compression, training.parallel
+    if compression != "none" and parallel not in ("auto", "ddp") and ranks.world_size > 1:
+        raise UserCodeError(
+            f"gradient_compression={compression} is for parallel=ddp, where whole gradients are exchanged; with "
+            f"parallel={parallel} leave it at none"
+        )

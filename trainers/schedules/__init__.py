@@ -4,10 +4,18 @@ There is nothing to store and nothing to step: a resumed training asks for its n
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import TypeAlias
 
 from trainers.config import TrainConfig
-from trainers.schedules.cosine import warmup_cosine
+from trainers.schedules.constant import constant
+from trainers.schedules.cosine import cosine
+from trainers.schedules.linear import linear
+from trainers.schedules.one_cycle import one_cycle
+from trainers.schedules.polynomial import polynomial
+from trainers.schedules.scaling import scaled_learning_rate
+from trainers.schedules.stepwise import stepwise
+from trainers.schedules.warmup import Fall, with_warmup
 
 __all__ = ["Schedule", "build_schedule"]
 
@@ -19,8 +27,26 @@ def build_schedule(training: TrainConfig, total_steps: int) -> Schedule:
     """Return the schedule of a configuration.
 
     Args:
-        training: names it and its peak.
+        training: names it, its peak and its warm-up.
         total_steps: optimizer steps of the whole training, at least 1.
     """
+    peak = scaled_learning_rate(
+        training.learning_rate,
+        training.learning_rate_scaling,
+        batch_size=training.batch_size,
+        reference_batch_size=training.reference_batch_size,
+    )
     warmup_steps = round(training.warmup_fraction * total_steps)
-    return lambda step: training.learning_rate * warmup_cosine(step, total_steps, warmup_steps)
+    if training.schedule == "one_cycle":
+        return lambda step: peak * one_cycle(step, total_steps, warmup_steps)
+    fall = _fall(training)
+    return lambda step: peak * with_warmup(fall, step, total_steps, warmup_steps)
+
+
+def _fall(training: TrainConfig) -> Fall:
+    """Return what follows the warm-up."""
+    if training.schedule == "step":
+        return partial(stepwise, drops=training.schedule_drops, factor=training.schedule_factor)
+    if training.schedule == "polynomial":
+        return partial(polynomial, power=training.schedule_power)
+    return {"constant": constant, "cosine": cosine, "linear": linear}[training.schedule]

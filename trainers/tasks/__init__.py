@@ -1,7 +1,8 @@
 """The trainers by name: one module trains one task, and its file name is the task's name.
 
 Only the module that is asked for is imported. A trainer may also come from an installed package, through the
-entry-point group `automl.trainers`, or from any importable class, such as `my_project.training:MyTrainer`.
+entry-point group `automl.trainers`, from any importable class, such as `my_project.training:MyTrainer`, from a file
+such as `train.py` that defines a training (`trainers/custom`), or be a script: `$ python train.py`.
 """
 
 import difflib
@@ -11,6 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from search_spaces.discovery import entry_points, import_plugin, is_importable, module_names
+from trainers.custom.references import load_own_trainer
 from trainers.errors import InvalidTrainerError, UnknownTrainerError
 from trainers.trainer import Trainer
 
@@ -36,12 +38,16 @@ def load_trainer(reference: str) -> Trainer:
     """Return a new trainer.
 
     Args:
-        reference: a name of `available`, or `module:Class`.
+        reference: a name of `available`, `module:Class`, the path of a `.py` file, or a command after `$ `.
 
     Raises:
         UnknownTrainerError: nothing of that name exists.
         InvalidTrainerError: what is there is no trainer.
+        PluginImportError: the module or the file cannot be imported.
     """
+    own = load_own_trainer(reference)
+    if own is not None:
+        return own
     points = _entry_points()
     if reference in module_names(__name__):
         return _only_class(importlib.import_module(f"{__name__}.{reference}"))()
@@ -52,7 +58,10 @@ def load_trainer(reference: str) -> Trainer:
         return _checked(getattr(import_plugin(module), name, None), reference)()
     near = difflib.get_close_matches(reference, available(), n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
-    raise UnknownTrainerError(f"no trainer {reference!r}; {hint}available: {', '.join(available())}, or module:Class")
+    raise UnknownTrainerError(
+        f"no trainer {reference!r}; {hint}available: {', '.join(available())}, or module:Class, or "
+        "the path of a .py file"
+    )
 
 
 def _entry_points() -> "Mapping[str, EntryPoint]":

@@ -3,13 +3,11 @@
 Importing this module loads no torch: whoever plans a search reads names and checks data only.
 """
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from trainers.config import Direction, TrainConfig
+from trainers.classifier import Classifier
+from trainers.config import TrainConfig
 from trainers.data.spec import DataSpec
-from trainers.supervised import HYPERPARAMETERS, Supervised
 
 if TYPE_CHECKING:
     import torch
@@ -20,19 +18,20 @@ if TYPE_CHECKING:
 __all__ = ["ImageClassification"]
 
 
-class ImageClassification(Supervised):
+class ImageClassification(Classifier):
     """Learns the classes of images."""
-
-    hyperparameters: ClassVar[frozenset[str]] = HYPERPARAMETERS
-    metrics: ClassVar[Mapping[str, Direction]] = MappingProxyType(
-        {"accuracy": "maximize", "balanced_accuracy": "maximize", "f1_macro": "maximize", "loss": "minimize"}
-    )
 
     def check(self, data: DataSpec) -> None:
         """Refuse images that cannot be there, without reading them."""
         from trainers.data.sources import check_image_source
 
         check_image_source(data)
+
+    def count_classes(self, data: DataSpec) -> int:
+        """Count the classes, without reading an image."""
+        from trainers.data.sources import count_image_classes
+
+        return count_image_classes(data)
 
     def load(self, data: DataSpec) -> "ImageData":
         """Read and cut the images once, as arrays that ranks and trials can share."""

@@ -122,7 +122,8 @@ class Rank:
             self._trainer = load_trainer(trainer)
             self._data = data
         except UnknownTrainerError as error:  # the driver has it
-            advice = "install it there, or set PYTHONPATH before `ray start`"
+            is_file = trainer.endswith(".py")
+            advice = "put it there, too" if is_file else "install it there, or set PYTHONPATH before `ray start`"
             error.args = (f"machine {socket.gethostname()} cannot import {trainer}; {advice}",)
             self._refuse(error, rank=None, is_for_good=True)
         except Exception as error:

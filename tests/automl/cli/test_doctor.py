@@ -16,7 +16,7 @@ from tests.helpers.full_disk import SmallDisk, small_disk
 
 __all__ = ["small_disk"]
 
-TOPICS = ["versions", "machine", "GPUs", "Ray's temp folder", "Ray's sessions", "storage", "artifacts"]
+TOPICS = ["versions", "machine", "shared memory", "GPUs", "Ray's temp folder", "Ray's sessions", "storage", "artifacts"]
 
 
 def findings(shell: Shell, *arguments: str, code: int = 0, **environment: str) -> dict[str, Any]:
@@ -44,6 +44,15 @@ def test_document_holds_versions_and_sizes(shell: Shell) -> None:
     assert found["GPUs"]["facts"]["cuda_visible_devices"] == ""
     assert found["Ray's temp folder"]["facts"]["folder"] == str(shell.folder / "ray")
     assert found["artifacts"]["facts"]["root"] == str(shell.folder / "automl-runs" / "artifacts")
+
+
+def test_little_shared_memory_is_no_fault_and_said_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    from automl import doctor
+
+    monkeypatch.setattr(doctor, "_LITTLE_SHARED_MEMORY", 2**60)
+    found = {check.topic: check for check in doctor.examine()}["shared memory"]
+    assert "little for loader_workers" in found.text and "--shm-size" in found.text
+    assert not found.problems
 
 
 def test_full_disk_of_rays_folder_is_named_with_sizes_and_what_to_do(shell: Shell, small_disk: SmallDisk) -> None:

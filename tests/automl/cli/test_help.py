@@ -12,6 +12,7 @@ from automl.cli.application import VERBS
 from automl.spec import SearchSpec
 from tests.automl.cli.conftest import Shell
 from tests.helpers.commands import REPOSITORY
+from trainers.data.spec import DataSpec
 
 SEARCH_FLAGS = (
     "--config", "--quiet",
@@ -19,14 +20,17 @@ SEARCH_FLAGS = (
     "--warm-start", "--metric", "--direction", "--epochs", "--sampler", "--pruner", "--concurrency",
     "--procs-per-trial", "--gpus-per-trial", "--cpus-per-trial", "--memory-per-trial", "--spread", "--precision",
     "--seed", "--executor", "--ray-address", "--wait-for-nodes", "--trial-timeout", "--stall-timeout", "--max-retries",
-    "--max-failures", "--max-params",
+    "--max-failures", "--max-params", "--trainer", "--script", "--set", "--parallel", "--tensorboard", "--profile",
+    "--test-source", "--target", "--text", "--tokens", "--vocabulary", "--max-length", "--ignore",
+    "--drop-missing-target", "--image-size", "--validation-fraction", "--test-fraction", "--split-seed",
 )  # fmt: skip
 RESUME_FLAGS = (
     "--quiet",
     "--data", "--storage", "--artifacts", "--trials", "--timeout", "--target-value", "--sampler", "--pruner",
     "--concurrency", "--procs-per-trial", "--gpus-per-trial", "--cpus-per-trial", "--memory-per-trial", "--spread",
     "--precision", "--executor", "--ray-address", "--wait-for-nodes", "--trial-timeout", "--stall-timeout",
-    "--max-retries", "--max-failures", "--max-params",
+    "--max-retries", "--max-failures", "--max-params", "--space", "--trainer", "--script", "--parallel",
+    "--test-source", "--tensorboard", "--profile",
 )  # fmt: skip
 NOT_FIELDS = {"--config", "--quiet"}
 HEAVY = {"torch", "ray", "optuna", "sqlalchemy", "pandas", "plotly", "sklearn", "scipy", "numpy"}
@@ -111,10 +115,11 @@ def test_flags_are_these_and_each_is_a_field_with_a_text(shell: Shell, verb: str
     found = flags_of(shell, verb)
     assert sorted(found) == sorted(flags)
     for flag in set(found) - NOT_FIELDS:
-        assert flag.removeprefix("--").replace("-", "_") in SearchSpec.model_fields
+        assert flag.removeprefix("--").replace("-", "_") in {**SearchSpec.model_fields, **DataSpec.model_fields}
     without_text = [flag for flag, text in found.items() if not text.endswith(".") or len(text.split()) < 4]
     assert not without_text
 
 
 def test_every_field_of_the_specification_is_a_flag_of_search() -> None:
-    assert {f"--{name.replace('_', '-')}" for name in SearchSpec.model_fields} == set(SEARCH_FLAGS) - NOT_FIELDS
+    fields = {*SearchSpec.model_fields, *DataSpec.model_fields} - {"source"}  # which is --data
+    assert {f"--{name.replace('_', '-')}" for name in fields} == set(SEARCH_FLAGS) - NOT_FIELDS

@@ -4,6 +4,7 @@ from dataclasses import replace
 import pytest
 
 from studies.figures.overview import overview_of
+from studies.figures.sections import guessing_sentence, summary
 from studies.figures.snapshot import StudySnapshot, snapshot_of
 from studies.figures.words import counted, listed, seconds_in_words
 from studies.trial import TrialState
@@ -29,6 +30,17 @@ def test_sums_of_an_ordinary_study() -> None:
     assert overview.test == {"accuracy": 0.9694, "balanced accuracy": 0.9671}
     assert overview.elapsed_s is not None
     assert 0 < overview.elapsed_s < overview.trial_seconds
+
+
+def test_best_accuracy_is_shown_beside_what_guessing_reaches() -> None:
+    facts = {"majority_share": 0.99, "balanced_accuracy": 0.5}
+    best = replace(trial(0, value=0.99), attributes=facts)
+    study = replace(snapshot(best, direction="maximize"), metric="accuracy")
+    sentence = "Always answering the largest class would reach 0.99; the balanced accuracy is 0.5."
+    assert guessing_sentence(overview_of(study)) == sentence
+    assert sentence in summary(overview_of(study))
+    assert guessing_sentence(overview_of(replace(study, metric="auc"))) is None
+    assert guessing_sentence(overview_of(snapshot(trial(0, value=0.99)))) is None
 
 
 def test_test_score_of_a_former_best_trial_is_not_shown() -> None:

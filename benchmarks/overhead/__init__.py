@@ -1,0 +1,1 @@
+"""Parts of `benchmarks.trainer_overhead`: the workloads, a loop written by hand, and Lightning."""

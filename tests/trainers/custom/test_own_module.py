@@ -1,0 +1,180 @@
+import pickle
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.trainers.custom.own import Reports, own_task, train, write
+from tests.trainers.rank_pool import RankPool
+from tests.trainers.training import assert_same_tensors, timeless
+from trainers.checkpoint import read_checkpoint
+from trainers.config import EvaluateTask
+from trainers.data.spec import DataSpec
+from trainers.distributed import Ranks
+from trainers.errors import BadDataError, UserCodeError
+from trainers.reporting import Decision
+from trainers.tasks import load_trainer
+
+HEAD = """
+    import torch
+    from torch import nn
+    from torch.utils.data import TensorDataset
+    from search_spaces import Float, Integer, SearchSpace
+
+    WIDTH = Integer(low=2, high=8, role="architecture")
+    SPACE = SearchSpace("own", {"learning_rate": Float(low=1e-3, high=1.0), "width": WIDTH})
+
+    class Noisy:
+        def __init__(self, first, items):
+            generator = torch.Generator().manual_seed(first)
+            self.inputs = torch.randn(items, 3, generator=generator)
+        def __len__(self):
+            return len(self.inputs)
+        def __getitem__(self, item):
+            return self.inputs[item] + 0.1 * torch.randn(3), TARGET(self.inputs[item])
+
+    def build_model(configuration):
+        width = configuration["width"]
+        return nn.Sequential(nn.Linear(3, width), nn.Dropout(0.1), nn.Linear(width, OUT))
+    """
+CLASSES = "TARGET, OUT = lambda x: int(x.sum() > 0), 2\n"
+NUMBERS = "TARGET, OUT = lambda x: x.sum(dim=0, keepdim=True), 1\n"
+VECTORS = "TARGET, OUT = lambda x: 2 * x, 3\n"
+DATASETS = "def datasets(source):\n    return Noisy(0, 37), Noisy(1, 9), Noisy(2, 5)\n"
+LOSS = "def loss(answers, targets):\n    return (answers - targets).square()\n"
+MEAN_LOSS = "def loss(answers, targets):\n    return (answers - targets).square().mean()\n"
+LOSS_OF = "def loss(answers, targets):\n    return {}\n"
+METRICS_OF = "def metrics(answers, targets):\n    return {}\n"
+METRICS = (
+    "def metrics(answers, targets):\n    return {'largest': (answers - targets).abs().max(), 'items': len(targets)}\n"
+)
+CONFIGURATION = {"learning_rate": 0.05, "width": 4}
+
+
+def own_file(tmp_path: Path, *parts: str) -> Path:
+    return write(tmp_path, "own.py", "\n".join(["", textwrap.dedent(HEAD), *parts]).lstrip())
+
+
+def last_network(root: Path) -> Any:
+    return read_checkpoint(sorted((root / "artifacts").rglob("epoch-*.pt"))[-1]).network
+
+
+def task_of(tmp_path: Path, file: Path, **training: Any) -> Any:
+    settings = {"epochs": 2, "batch_size": 8, "metric": "loss", "direction": "minimize", **training}
+    return own_task(tmp_path, str(file), dict(CONFIGURATION), **settings)
+
+
+@pytest.mark.parametrize(
+    "parts, metrics",
+    [
+        ((CLASSES, DATASETS), {"accuracy", "auc", "loss"}),
+        ((NUMBERS, DATASETS), {"r2", "rmse", "loss"}),
+        ((VECTORS, DATASETS, LOSS), {"loss"}),
+        ((VECTORS, DATASETS, MEAN_LOSS, METRICS), {"loss", "largest", "items"}),
+        ((CLASSES, DATASETS, "def metrics(answers, targets):\n    return {'own': 1}\n"), {"accuracy", "own"}),
+    ],
+    ids=["classes", "numbers", "vectors", "own metrics", "classes with own metrics"],
+)
+def test_network_with_own_data_trains_and_measures(tmp_path: Path, parts: tuple[str, ...], metrics: set[str]) -> None:
+    file = own_file(tmp_path, *parts)
+    result, reports = train(file, task_of(tmp_path, file))
+    assert (result.outcome, len(reports)) == ("completed", 2)
+    assert metrics <= set(reports[0].metrics)
+    if "items" in metrics:
+        assert reports[0].metrics["items"] == 9
+    trainer = load_trainer(str(file))
+    assert reports[-1].checkpoint is not None
+    evaluation = EvaluateTask(
+        space=str(file), configuration=CONFIGURATION, artifacts_root=str(tmp_path / "artifacts"),
+        checkpoint=reports[-1].checkpoint.path, split="test",
+    )  # fmt: skip
+    assert "loss" in trainer.evaluate(evaluation, trainer.load(DataSpec()), Ranks.alone("cpu"))
+
+
+def test_mean_and_single_losses_train_alike(tmp_path: Path) -> None:
+    for name, loss in (("single", LOSS), ("mean", MEAN_LOSS)):
+        file = own_file(tmp_path / name, VECTORS, DATASETS, loss)
+        train(file, task_of(tmp_path / name, file))
+    assert_same_tensors(last_network(tmp_path / "single"), last_network(tmp_path / "mean"), tolerance=1e-6)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_resumed_training_repeats_the_uninterrupted_one_to_the_last_bit(tmp_path: Path, workers: int) -> None:
+    file = own_file(tmp_path, CLASSES, DATASETS)
+    whole_task = task_of(tmp_path / "whole", file, epochs=3)
+    _, whole = train(file, whole_task)
+    task = task_of(tmp_path, file, epochs=3, loader_workers=workers)
+    _, first = train(file, task, Reports({1: Decision.PAUSE}))
+    assert first[0].checkpoint is not None
+    _, second = train(file, task.model_copy(update={"resume_from": first[0].checkpoint.path}))
+    assert [timeless(report) for report in [*first, *second]] == [timeless(report) for report in whole]
+    ours, theirs = (last_network(root) for root in (tmp_path, tmp_path / "whole"))
+    assert_same_tensors(ours, theirs)
+
+
+def _train_on_ranks(ranks: Ranks, file: str, root: str, task: Any) -> list[dict[str, float]]:
+    trainer = load_trainer(file)
+    reports = Reports()
+    trainer.fit(task, trainer.load(DataSpec()), ranks, reports)
+    return [timeless(report) for report in reports]
+
+
+def test_two_ranks_train_as_one(pair: RankPool, tmp_path: Path) -> None:
+    file = own_file(tmp_path, NUMBERS, DATASETS, METRICS)
+    file.write_text(file.read_text().replace("nn.Dropout(0.1)", "nn.Identity()"))
+    task = task_of(tmp_path, file)
+    _, alone = train(file, task)
+    together, nothing = pair.run(_train_on_ranks, str(file), str(tmp_path), task)
+    assert nothing == []
+    for report, (ours, theirs) in enumerate(zip(alone, together, strict=True)):
+        for name in ("loss", "r2", "largest", "items", "train_loss"):
+            assert ours.metrics[name] == pytest.approx(theirs[name], abs=1e-5), (report, name)
+
+
+def test_datasets_can_be_read_by_another_process(tmp_path: Path) -> None:
+    trainer = load_trainer(str(own_file(tmp_path, CLASSES, DATASETS)))
+    data = trainer.load(DataSpec())
+    again = pickle.loads(pickle.dumps(data))
+    assert (again.fingerprint, again.num_outputs, again.input_shape) == (data.fingerprint, 2, (3,))
+    assert torch.equal(again.split("train").inputs, data.split("train").inputs)
+
+
+@pytest.mark.parametrize(
+    "parts, kind, words",
+    [
+        ((CLASSES, "def datasets(source):\n    return Noisy(0, 3)\n"), UserCodeError, "needed: two or three datasets"),
+        ((CLASSES, "def datasets(source):\n    return [1], 3\n"), UserCodeError, "the validation items are a int"),
+        ((CLASSES, "def datasets(source):\n    return Noisy(0, 3), []\n"), BadDataError, "no validation items"),
+        ((VECTORS, DATASETS), UserCodeError, "define loss"),
+        ((CLASSES, DATASETS, "OUT = 3\n"), UserCodeError, r"logits of shape \(1, 2\)"),
+        ((VECTORS, DATASETS, LOSS_OF.format("1.0")), UserCodeError, "gave float; needed: their mean"),
+        ((VECTORS, DATASETS, LOSS, METRICS_OF.format("1")), UserCodeError, "gave 1; needed"),
+        ((VECTORS, DATASETS, LOSS, METRICS_OF.format("1 / 0")), UserCodeError, r"own\.py, line \d+: Zero"),
+        ((CLASSES.replace("int(", "1 // 0 + int("), DATASETS), UserCodeError, r"own\.py, line \d+: ZeroDivisionError"),
+    ],
+    ids=["one", "number", "empty", "no loss", "outputs", "loss", "metrics", "failing metrics", "failing item"],
+)  # fmt: skip
+def test_mistake_of_a_file_is_told_with_the_way_out(
+    tmp_path: Path, parts: tuple[str, ...], kind: type[Exception], words: str
+) -> None:
+    file = own_file(tmp_path, *parts)
+    with pytest.raises(kind, match=words):
+        train(file, task_of(tmp_path, file))
+
+
+def test_error_in_a_worker_has_its_line(tmp_path: Path) -> None:
+    text = CLASSES.replace("int(", "(0 if torch.utils.data.get_worker_info() is None else 1 // 0) + int(")
+    file = own_file(tmp_path, text, DATASETS)
+    with pytest.raises(UserCodeError, match=r"own\.py, line \d+: ZeroDivisionError"):
+        train(file, task_of(tmp_path, file, loader_workers=1))
+
+
+def test_own_loss_leaves_no_parameter_that_does_nothing(tmp_path: Path) -> None:
+    usual = load_trainer(str(own_file(tmp_path / "usual", CLASSES, DATASETS)))
+    own = load_trainer(str(own_file(tmp_path / "own", VECTORS, DATASETS, LOSS)))
+    assert {"label_smoothing", "loss"} <= usual.hyperparameters - own.hyperparameters
+    assert "augmentation" not in usual.hyperparameters
+    assert usual.measured(DataSpec())["accuracy"] == "maximize"
+    assert own.measured(DataSpec()) == {"loss": "minimize"}

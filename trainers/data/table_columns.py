@@ -1,0 +1,236 @@
+"""How the columns of a table become inputs of a network: decided once, by the training rows, and kept for later rows.
+
+A number is standardised; a missing one is the mean, beside an indicator where the training rows lack some. A category
+is its place among those of the training rows; 0 stands for missing and unknown ones.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from trainers.data.table_cells import NumberForm, cell_texts, cell_values, has_leading_zeros, number_form, odd_cells
+from trainers.data.table_files import RawTable
+from trainers.errors import BadDataError
+from trainers.reporting import JsonValue
+
+__all__ = [
+    "CategoryColumn",
+    "Column",
+    "EncodedRows",
+    "NumberColumn",
+    "column_from_json",
+    "encode_rows",
+    "learn_column",
+]
+
+_IDENTIFIER_VALUES = 100
+"""A column of texts with more values than this, hardly any of them twice, tells rows apart and nothing else."""
+_MANY_CATEGORIES = 50
+"""A category for each of so many values is worth a word to the person."""
+
+
+_ODD_SHARE = 0.1
+"""A column with fewer cells that are no number is told of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumberColumn:
+    """A column that becomes one input, or two.
+
+    Attributes:
+        name: as in the file, trimmed.
+        form: how its numbers are written.
+        mean: of the training rows.
+        scale: standard deviation of the training rows.
+        indicates: whether a second input says that the number is missing.
+    """
+
+    name: str
+    form: NumberForm
+    mean: float
+    scale: float
+    indicates: bool
+    kind: Literal["number"] = "number"
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return a plain description."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CategoryColumn:
+    """A column that becomes the number of its category.
+
+    Attributes:
+        name: as in the file, trimmed.
+        values: the categories of the training rows, sorted; the first has the number 1.
+    """
+
+    name: str
+    values: tuple[str, ...]
+    kind: Literal["category"] = "category"
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return a plain description."""
+        return {"name": self.name, "values": list(self.values), "kind": self.kind}
+
+
+Column: TypeAlias = NumberColumn | CategoryColumn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncodedRows:
+    """Rows as a network takes them.
+
+    Attributes:
+        numbers_ND: (N, D) float32: the numbers in the order of the columns, then the indicators in the same order.
+        categories_NC: (N, C) int64.
+        notes: what of the rows the columns could not say: column -> counts in words.
+    """
+
+    numbers_ND: npt.NDArray[np.float32]
+    categories_NC: npt.NDArray[np.int64]
+    notes: Mapping[str, str]
+
+
+def column_from_json(description: Mapping[str, Any]) -> Column:
+    """Return the column that `to_json` described.
+
+    Raises:
+        TypeError: it is no such description.
+    """
+    if description.get("kind") == "category":
+        return CategoryColumn(name=description["name"], values=tuple(description["values"]))
+    return NumberColumn(**description)
+
+
+def learn_column(
+    name: str, cells: Any, separator: str | None, train: npt.NDArray[np.int64]
+) -> tuple[Column | None, tuple[str, ...]]:
+    """Decide what becomes of a column.
+
+    Args:
+        name: its name.
+        cells: all its cells, a pyarrow.ChunkedArray.
+        separator: of the file, see `number_form`.
+        train: indices of the training rows; only these give means, scales and categories.
+
+    Returns:
+        The column, or None when it says nothing; and what the person should know about that.
+
+    Raises:
+        BadDataError: the cells are neither numbers nor texts.
+    """
+    form = number_form(cells, separator)
+    if form is not None:
+        return _learn_numbers(name, cell_values(cells, form), form, train)
+    texts = cell_texts(cells)
+    if texts is None:
+        raise BadDataError(f"column {name!r} holds {cells.type}; needed: numbers, texts, truth values or dates")
+    column, notes = _learn_categories(name, texts.take(train), has_leading_zeros(cells))
+    if odd := odd_cells(cells, _ODD_SHARE):
+        shown = ", ".join(map(repr, odd[:3]))
+        notes = (*notes, f"column {name!r} is no column of numbers only because of {len(odd)} cells, such as {shown}")
+    return column, notes
+
+
+def encode_rows(columns: Sequence[Column], table: RawTable) -> EncodedRows:
+    """Turn the rows of a table into inputs.
+
+    Args:
+        columns: what was learned; the table has them all, and may have others.
+        table: the rows, of the file that was learned from or of another one.
+
+    Raises:
+        BadDataError: the table lacks columns; all are named.
+    """
+    missing = [repr(column.name) for column in columns if column.name not in table.columns]
+    if missing:
+        raise BadDataError(
+            f"{table.source} has no column {', '.join(missing)}; it has {', '.join(table.columns) or 'none'}"
+        )
+    numbers, indicators, categories, notes = [], [], [], {}
+    for column in columns:
+        cells = table.columns[column.name]
+        if isinstance(column, CategoryColumn):
+            codes, note = _codes(column, cells)
+            categories.append(codes)
+        else:
+            values = cell_values(cells, column.form)
+            is_missing = np.isnan(values)
+            standard = (values - column.mean) / column.scale
+            numbers.append(np.where(is_missing, 0.0, standard).astype(np.float32))
+            note = f"{int(is_missing.sum())} missing" if is_missing.any() and not column.indicates else ""
+            if column.indicates:
+                indicators.append(is_missing.astype(np.float32))
+        if note:
+            notes[column.name] = note
+    rows = len(table)
+    return EncodedRows(
+        numbers_ND=_side_by_side([*numbers, *indicators], rows, np.float32),
+        categories_NC=_side_by_side(categories, rows, np.int64),
+        notes=notes,
+    )
+
+
+def _learn_numbers(
+    name: str, values: npt.NDArray[np.float64], form: NumberForm, train: npt.NDArray[np.int64]
+) -> tuple[Column | None, tuple[str, ...]]:
+    learned = values[train]
+    given = learned[~np.isnan(learned)]
+    if len(given) == 0:
+        return None, (f"column {name!r} is left out: the training rows have no number in it",)
+    mean, scale = float(given.mean()), float(given.std())
+    indicates = len(given) < len(learned)
+    if not np.isfinite(scale) or scale <= abs(mean) * 1e-12:
+        if not indicates:
+            return None, (f"column {name!r} is left out: it is {mean:g} in all training rows",)
+        scale = 1.0  # that it is missing may say something
+    notes = {
+        "decimal_comma": (f"column {name!r} holds numbers with a decimal comma",),
+        "thousands_comma": (f"column {name!r} holds numbers with commas between thousands",),
+        "date": (f"column {name!r} holds dates; they count as days",),
+    }.get(form, ())
+    return NumberColumn(name=name, form=form, mean=mean, scale=scale, indicates=indicates), notes
+
+
+def _learn_categories(name: str, texts: Any, has_zeros: bool) -> tuple[Column | None, tuple[str, ...]]:
+    values = tuple(sorted(texts.drop_null().unique().to_pylist()))
+    given = len(texts) - texts.null_count
+    if len(values) > _IDENTIFIER_VALUES and len(values) > 0.5 * given:
+        return None, (
+            f"column {name!r} is left out: it has {len(values)} values in {given} training rows, as identifiers or "
+            "free texts have",
+        )
+    if not values or (len(values) == 1 and given == len(texts)):
+        what = f"it is {values[0]!r} in" if values else "it is empty in"
+        return None, (f"column {name!r} is left out: {what} all training rows",)
+    notes: tuple[str, ...] = ()
+    if has_zeros:
+        notes = (f"column {name!r} holds codes with leading zeros: {len(values)} categories, no numbers",)
+    elif len(values) > _MANY_CATEGORIES:
+        notes = (f"column {name!r} has {len(values)} categories",)
+    return CategoryColumn(name=name, values=values), notes
+
+
+def _codes(column: CategoryColumn, cells: Any) -> tuple[npt.NDArray[np.int64], str]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts = cell_texts(cells)
+    if texts is None:
+        raise BadDataError(f"column {column.name!r} holds {cells.type}; needed: texts")
+    places = pc.index_in(texts, value_set=pa.array(column.values, pa.string()), skip_nulls=True)
+    codes: npt.NDArray[np.int64] = pc.fill_null(places, -1).to_numpy().astype(np.int64) + 1
+    empty = texts.null_count
+    unknown = int((codes == 0).sum()) - empty
+    return codes, f"{unknown} with a value that the training rows lack" if unknown else ""
+
+
+def _side_by_side(columns: Sequence[npt.NDArray[Any]], rows: int, kind: Any) -> npt.NDArray[Any]:
+    if not columns:
+        return np.zeros((rows, 0), dtype=kind)
+    return np.stack(columns, axis=1, dtype=kind)

@@ -1,0 +1,76 @@
+"""Tells of each epoch in a line of the log, and warns once of each thing that looks wrong; on rank 0."""
+
+import logging
+import statistics
+from collections.abc import Mapping
+
+from trainers.advice import EpochFacts, Sign, advice_after
+from trainers.device_load import DeviceLoad
+from trainers.reporting import JsonValue
+
+__all__ = ["EpochLog", "epoch_line"]
+
+logger = logging.getLogger(__name__)
+
+
+class EpochLog:
+    """Follows the epochs that this process trains.
+
+    Args:
+        epochs: of the whole training.
+        load: of the device.
+
+    Attributes:
+        overflows_are_usual: whether gradients may overflow without harm, as in fp16, where such steps are skipped.
+        without_gradient: names of the weights that had no gradient in the last step of the epoch.
+    """
+
+    def __init__(self, epochs: int, load: DeviceLoad) -> None:
+        self.overflows_are_usual = False
+        self.without_gradient: tuple[str, ...] = ()
+        self._epochs, self._load = epochs, load
+        self._history: list[EpochFacts] = []
+        self._seconds: list[float] = []
+        self._warnings: dict[Sign, str] = {}
+
+    def epoch(self, epoch: int, metrics: Mapping[str, float]) -> None:
+        """Take notice of an epoch that was trained and measured."""
+        self._history.append(self._facts(epoch, metrics))
+        self._seconds.append(metrics["epoch_s"])
+        logger.info("%s", epoch_line(epoch, self._epochs, metrics, self._load))
+        for advice in advice_after(self._history):
+            if advice.sign not in self._warnings:
+                self._warnings[advice.sign] = advice.text
+                logger.warning("%s", advice.text)
+
+    def facts(self) -> Mapping[str, JsonValue]:
+        """Return what is worth keeping of all epochs: their median time, and the warnings if there are any."""
+        facts: dict[str, JsonValue] = {}
+        if self._seconds:
+            facts["epoch_s"] = statistics.median(self._seconds)
+        if self._warnings:
+            facts["warnings"] = list(self._warnings.values())
+        return facts
+
+    def _facts(self, epoch: int, metrics: Mapping[str, float]) -> EpochFacts:
+        return EpochFacts(
+            epoch=epoch,
+            train_loss=metrics["train_loss"],
+            validation_loss=metrics.get("loss"),
+            gradient_norm=metrics.get("gradient_norm"),
+            overflows_are_usual=self.overflows_are_usual,
+            without_gradient=self.without_gradient,
+            data_wait_share=metrics["data_wait_share"],
+            utilisation_percent=metrics.get("utilisation_percent"),
+            memory_bytes=int(metrics["memory_mib"] * 2**20),
+            memory_limit_bytes=self._load.memory_limit_bytes,
+        )
+
+
+def epoch_line(epoch: int, epochs: int, metrics: Mapping[str, float], load: DeviceLoad) -> str:
+    """Return an epoch in one line: `epoch 10/100 loss 0.452 lr 0.001 gpu 85 % mem 7.1/8.0 GiB`."""
+    busy = metrics.get("utilisation_percent")
+    device = "" if busy is None else f" {load.name} {busy:.0f} %"
+    memory = f"mem {metrics['memory_mib'] / 2**10:.1f}/{load.memory_limit_bytes / 2**30:.1f} GiB"
+    loss, rate = metrics["train_loss"], metrics["learning_rate"]
+    return f"epoch {epoch}/{epochs} loss {loss:.4g} lr {rate:.4g}{device} {memory}"

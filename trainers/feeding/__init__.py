@@ -1,0 +1,1 @@
+"""Items of torch datasets, read by processes of their own where that is asked for."""

@@ -1,0 +1,209 @@
+"""Every rank holds a part of each weight, its gradient and its optimizer state, and computes its share of a batch.
+
+The weights of a part of the network are gathered for the moment in which it computes, and given back. So every pass
+through the network is a collective, and all ranks make the same number of them, with items or without.
+
+Source: Zhao et al. 2023, PyTorch FSDP, arXiv 2304.11277, in the form of torch's `fully_shard`, which cuts each weight
+along its first dimension.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import nn
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.fsdp import FSDPModule, fully_shard
+from torch.distributed.tensor import DTensor, Shard
+from torch.distributed.tensor import empty as empty_shards
+
+from trainers.artifact_files import Location
+from trainers.checkpoint import Checkpoint, read_checkpoint
+from trainers.data.batches import micro_batches, shard
+from trainers.distributed import Ranks
+from trainers.errors import UserCodeError
+from trainers.optimizers.sharded import shard_like
+from trainers.parallel.base import BatchLoss, Parallel
+from trainers.parallel.passes import answers_of, backward_without_items, load_optimizer_state
+from trainers.precision import MixedPrecision
+from trainers.problem import Batch, Items, Meter
+
+__all__ = ["UNIT_WEIGHTS", "FullySharded", "units"]
+
+UNIT_WEIGHTS = 2**20
+"""Parts of a network with fewer weights are not gathered by themselves: each gathering has a fixed cost."""
+
+
+class FullySharded(Parallel):
+    """A network whose weights are cut over the ranks.
+
+    Passes compute under autocast with weights that are gathered in float32, as `Replicas` does, so that a configuration
+    means the same in both. FSDP's own mixed precision would gather half as many bytes, but normalisation would compute
+    in the low format, too. The gradients of micro-batches are added up whole on each rank, and are averaged and cut
+    while the last one goes backward.
+
+    Args:
+        network: on this rank's device, with equal weights on every rank; it is changed in place.
+        ranks: at least two.
+        precision: in which the forward pass computes.
+        example: one training item.
+        micro_batch: most items that a rank computes at a time.
+        unit_weights: least number of weights that are gathered by themselves; see `units`.
+
+    Raises:
+        UserCodeError: the network has weights that cannot be cut.
+    """
+
+    used = "fsdp"
+
+    def __init__(
+        self,
+        network: nn.Module,
+        ranks: Ranks,
+        precision: MixedPrecision,
+        example: Batch,
+        micro_batch: int,
+        unit_weights: int | None = None,
+    ) -> None:
+        assert ranks.main is not None, "a single rank has nothing to share"
+        _check_weights(network)
+        self.network = network
+        self._ranks, self._precision, self._example, self._micro_batch = ranks, precision, example, micro_batch
+        self._mesh = DeviceMesh.from_group(ranks.main, ranks.device.type)
+        for unit in units(network, UNIT_WEIGHTS if unit_weights is None else unit_weights):
+            fully_shard(unit, mesh=self._mesh)
+        self._root: FSDPModule = fully_shard(network, mesh=self._mesh)
+
+    def connect(self) -> None:
+        """Do nothing: the network was cut when it was made."""
+
+    def disconnect(self) -> None:
+        """Do nothing: nothing of FSDP waits for the groups when they close."""
+
+    def parts(self, batch: slice, micro_batch: int) -> list[slice]:
+        """Return this rank's share of a global batch, cut into micro-batches."""
+        return micro_batches(batch, micro_batch, self._ranks.rank, self._ranks.world_size)
+
+    def train_batch(
+        self,
+        batches: Iterator[Batch],
+        parts: int,
+        items: int,
+        loss_of: BatchLoss,
+        backward: Callable[[torch.Tensor], None],
+    ) -> torch.Tensor:
+        """Gather the gradient of the mean loss over a global batch; see `Parallel.train_batch`."""
+        # The ranks' gradients are averaged, so each rank's share of the mean is taken `world_size` times.
+        weight = self._ranks.world_size / items
+        total = torch.zeros((), device=self._ranks.device)
+        passes = _passes(items, self._ranks.world_size, self._micro_batch)
+        for index in range(passes):
+            self._root.set_requires_gradient_sync(index == passes - 1)
+            if index >= parts:
+                backward_without_items(self.network, self._example, self._precision, backward)
+                continue
+            batch = next(batches)
+            loss = loss_of(answers_of(self.network, batch, self._precision), batch)
+            backward(loss * weight)
+            total += loss.detach()
+        return total
+
+    def gradient_norm(self) -> torch.Tensor:
+        """Return the norm of the averaged gradient; a collective."""
+        gradients = [weight.grad for weight in self.network.parameters() if weight.grad is not None]
+        norm = nn.utils.get_total_norm(gradients, foreach=True)
+        return norm.full_tensor() if isinstance(norm, DTensor) else norm
+
+    def end_epoch(self) -> None:
+        """Average the statistics of batch normalisation; a weight has one holder, so there is nothing to compare."""
+        self._ranks.average_buffers(self.network)
+
+    def measure(self, items: Items, items_per_pass: int, meter: Meter) -> dict[str, float]:
+        """Let each rank answer its own share of the items; ranks with fewer make passes whose answers do not count."""
+        own = shard(len(items), self._ranks.rank, self._ranks.world_size)
+        parts = [slice(at, min(at + items_per_pass, own.stop)) for at in range(own.start, own.stop, items_per_pass)]
+        self.network.eval()
+        try:
+            with torch.no_grad():
+                for batch in items.batches(parts):
+                    meter.add(answers_of(self.network, batch, self._precision), batch.targets)
+                for _ in range(_passes(len(items), self._ranks.world_size, items_per_pass) - len(parts)):
+                    answers_of(self.network, self._example, self._precision)
+        finally:
+            self._root.reshard()  # without a backward pass the outermost weights stay gathered
+        return meter.total(self._ranks)
+
+    def network_state(self) -> Mapping[str, torch.Tensor]:
+        """Return weights and buffers by name; they are those in use, the weights as this rank's parts (DTensor)."""
+        return self.network.state_dict()
+
+    def load_network(self, state: Mapping[str, torch.Tensor]) -> None:
+        """Take over this rank's parts of weights, whole or cut, and buffers."""
+        own = self.network.state_dict()
+        self.network.load_state_dict(
+            {name: shard_like(value, own[name]) if name in own else value for name, value in state.items()}
+        )
+
+    def optimizer_state(self, optimizer: torch.optim.Optimizer) -> Mapping[str, Any]:
+        """Return the state of an optimizer, with this rank's parts of what is cut (DTensor)."""
+        return optimizer.state_dict()
+
+    def load_optimizer(self, optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> None:
+        """Take over this rank's parts of the state of an optimizer, whole or cut."""
+        load_optimizer_state(optimizer, state)
+
+    def read_checkpoint(self, location: Location) -> Checkpoint:
+        """Read a checkpoint; of what was spread over ranks, however many, this rank's parts only."""
+        return read_checkpoint(location, room=self._room)
+
+    def _room(self, shape: torch.Size, dtype: torch.dtype) -> torch.Tensor:
+        return empty_shards(*shape, dtype=dtype, device_mesh=self._mesh, placements=[Shard(0)])
+
+
+def units(network: nn.Module, least: int) -> list[nn.Module]:
+    """Choose the parts of a network whose weights are gathered together, inner ones first.
+
+    They are members of lists and sequences of modules: the layers or blocks that a network computes one after the
+    other. All other weights are gathered with the whole network. So are weights that a part shares with others.
+
+    Args:
+        network: is looked at only.
+        least: number of weights, besides those of parts within, from which on it is worth a gathering.
+    """
+    uses = _uses(network)
+    chosen: list[nn.Module] = []
+    taken: set[nn.Parameter] = set()
+    # Each list comes after those that it lies in; backwards, inner ones are first.
+    for container in reversed(list(network.modules())):
+        if not isinstance(container, nn.Sequential | nn.ModuleList):
+            continue
+        for part in container.children():
+            inside = _uses(part)
+            weights = set(inside) - taken
+            is_called = not isinstance(part, nn.ModuleList | nn.ModuleDict)
+            is_alone = all(inside[weight] == uses[weight] for weight in weights)
+            if is_called and is_alone and sum(weight.numel() for weight in weights) >= least:
+                chosen.append(part)
+                taken |= weights
+    return chosen
+
+
+def _uses(network: nn.Module) -> Counter[nn.Parameter]:
+    """Count in how many modules' places each weight is."""
+    return Counter(weight for _, weight in network.named_parameters(remove_duplicate=False))
+
+
+def _passes(items: int, world_size: int, items_per_pass: int) -> int:
+    """Return how many passes the rank with the largest share of some items needs."""
+    largest = -(-items // world_size)
+    return -(-largest // items_per_pass)
+
+
+def _check_weights(network: nn.Module) -> None:
+    names = [name for name, weight in network.named_parameters() if weight.dim() == 0]
+    if names:
+        raise UserCodeError(
+            f"fsdp cannot cut weights without a dimension: {', '.join(names)}; give them the shape (1,), or use "
+            "parallel=ddp"
+        )
