@@ -462,7 +462,8 @@ def _trainer(valid: Mapping[str, Any]) -> Trainer | None:
     if "trainer" not in valid or "script" not in valid:
         return None
     if "space" not in valid:
-        return load_trainer(_USUAL_TASK)
+        is_named = valid["trainer"] is not None or valid["script"] is not None
+        return None if is_named else load_trainer(_USUAL_TASK)
     return load_trainer(trainer_reference(valid["space"], valid["trainer"], valid["script"]))
 
 

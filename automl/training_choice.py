@@ -1,6 +1,6 @@
 """Who trains the configurations of a search, and what is said once for all of them: objective and constants."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +135,7 @@ def checked_constants(given: Mapping[str, Any], trainer: Trainer, space: SearchS
     problems = [f"{name} is searched by the space '{space.name}'" for name in given if name in space.parameters]
     own = {name: value for name, value in given.items() if name not in trainer.hyperparameters}
     if not trainer.is_open:
-        problems += [_unknown(name, trainer) for name in own if name not in space.parameters]
+        problems += _unknown([name for name in own if name not in space.parameters], trainer)
     fields = {name: _placed(name, value) for name, value in given.items() if name in TrainConfig.model_fields}
     fields = {name: value for name, value in fields.items() if name not in own}
     found: dict[str, JsonScalar] = {}
@@ -161,9 +161,11 @@ def full_configuration(
     return {**own, **configuration}
 
 
-def _unknown(name: str, trainer: Trainer) -> str:
+def _unknown(names: Sequence[str], trainer: Trainer) -> list[str]:
+    """Name each, and once what there is."""
     known = sorted(trainer.hyperparameters)
-    return f"no training parameter {name!r};{did_you_mean(name, known)} known: {', '.join(known)}"
+    found = [f"no training parameter {name!r}{did_you_mean(name, known).replace(' did', ', did', 1)}" for name in names]
+    return [*found, f"known: {', '.join(known)}"] if found else []
 
 
 def _placed(name: str, value: Any) -> Any:

@@ -1,7 +1,10 @@
 """What is trained: a network, made-up data of a usual size, and the same data as plain tensors."""
 
+import csv
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -10,6 +13,9 @@ from benchmarks.overhead.by_hand import Batches
 from search_spaces.configuration import JsonScalar
 from trainers.config import TrainConfig, TrainTask
 from trainers.data.arrays import ImageData, ImageSplit
+from trainers.data.spec import DataSpec
+from trainers.data.tables import TableData, TableSplit
+from trainers.data.texts import TextData, TextSplit
 from trainers.supervised import Supervised
 from trainers.tasks import load_trainer
 
@@ -82,4 +88,68 @@ def _trainer(name: str) -> Supervised:
     return trainer
 
 
-WORKLOADS: Mapping[str, Callable[[], Workload]] = {"convnet": _convnet}
+def _mlp() -> Workload:
+    """A table of 20,000 rows with 20 numbers and five classes."""
+    generator = np.random.default_rng(0)
+    numbers_ND = generator.normal(size=(20_000, 20))
+    classes_N = np.digitize(numbers_ND[:, :5].sum(axis=1) + generator.normal(size=20_000), [-2.0, -0.5, 0.5, 2.0])
+    header = [f"n{column}" for column in range(20)]
+    rows = [[*map("{:.5f}".format, row), f"c{label}"] for row, label in zip(numbers_ND, classes_N, strict=True)]
+    trainer, data = _loaded("tabular_classification", [*header, "target"], rows)
+    assert isinstance(data, TableData)
+    return Workload(
+        space="benchmarks.overhead.mlp",
+        configuration={"width": 128},
+        trainer=trainer,
+        data=data,
+        items=len(data.train),
+        validation_items=len(data.validation),
+        train_batches=_rows(data.train),
+        validation_batches=_rows(data.validation),
+    )
+
+
+def _transformer() -> Workload:
+    """8,000 texts of 24 words out of 2,000, in ten classes."""
+    generator = np.random.default_rng(0)
+    words_NL = generator.integers(0, 2_000, (8_000, 24))
+    labels_N = generator.integers(0, 10, 8_000)
+    rows = [
+        [" ".join(f"w{word}" for word in words), f"c{label}"] for words, label in zip(words_NL, labels_N, strict=True)
+    ]
+    trainer, data = _loaded("text_classification", ["text", "target"], rows)
+    assert isinstance(data, TextData)
+    return Workload(
+        space="benchmarks.overhead.transformer",
+        configuration={"width": 64},
+        trainer=trainer,
+        data=data,
+        items=len(data.train),
+        validation_items=len(data.validation),
+        train_batches=_tokens(data.train),
+        validation_batches=_tokens(data.validation),
+    )
+
+
+def _loaded(task: str, header: list[str], rows: list[list[str]]) -> tuple[Supervised, object]:
+    """Write a table and let the trainer read it, so that it is in the form that trainings get."""
+    trainer = _trainer(task)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "table.csv"
+        with path.open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([header, *rows])
+        return trainer, trainer.load(DataSpec(source=str(path), target="target"))
+
+
+def _rows(split: TableSplit) -> Batches:
+    numbers_ND, labels_N = torch.from_numpy(split.numbers_ND), torch.from_numpy(split.targets_N)
+    return lambda items: ((numbers_ND[items],), labels_N[items])
+
+
+def _tokens(split: TextSplit) -> Batches:
+    tokens_NL = torch.from_numpy(split.tokens_T.reshape(len(split), -1).astype(np.int64))
+    labels_N = torch.from_numpy(split.labels_N)
+    return lambda items: ((tokens_NL[items],), labels_N[items])
+
+
+WORKLOADS: Mapping[str, Callable[[], Workload]] = {"convnet": _convnet, "mlp": _mlp, "transformer": _transformer}

@@ -53,7 +53,7 @@ def check_refused(shell: Shell, ended: Ended, *hints: str) -> None:
         pytest.param((*SEARCH, "--ray-address", "127.0.0.1"), ("HOST:PORT",), id="address without a port"),
         pytest.param(("resume", "nobody"), ("'nobody'", "studies.db"), id="study to resume"),
         pytest.param(("resume",), ("STUDY",), id="nothing to resume"),
-        pytest.param(("resume", "x", "--space", "nas_small"), ("--space",), id="fixed field of resume"),
+        pytest.param(("resume", "x", "--seed", "1"), ("--seed",), id="fixed field of resume"),
         pytest.param(("status", "nobody"), ("'nobody'",), id="status of an unknown study"),
         pytest.param(("show", "nobody"), ("'nobody'",), id="show of an unknown study"),
         pytest.param(("show", "nobody", "first"), ("TRIAL", "integer"), id="trial that is no number"),
