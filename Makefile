@@ -3,18 +3,24 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Two files of tests at once: most wait for processes more than they compute. A file is never cut, as its tests share
+# servers and clusters; those that kill and stop processes for a long time have the machine to themselves.
+AT_ONCE := --numprocesses 2 --dist loadfile
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: search test test-all check format install install-dev clean
+.PHONY: search test test-slow test-all check format install install-dev clean
 
 search: install
 	$(BIN)/automl search --space nas_small
 
 test: install-dev
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" $(AT_ONCE)
 
-test-all: install-dev
-	$(BIN)/python -m pytest
+test-slow: install-dev
+	$(BIN)/python -m pytest -m "slow and not chaos" $(AT_ONCE)
+	$(BIN)/python -m pytest -m "slow and chaos"
+
+test-all: test test-slow
 
 check: install-dev
 	$(BIN)/ruff format --check

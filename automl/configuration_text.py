@@ -6,7 +6,6 @@ read stays text, so that the space's own message names it.
 
 import csv
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +13,11 @@ from typing import Any
 
 from automl.errors import InvalidSpecError
 from search_spaces.configuration import JsonScalar
-from search_spaces.parameters import Categorical, Float, Parameter
+from search_spaces.parameters import Categorical, Parameter
 from search_spaces.space import SearchSpace
+from search_spaces.value_texts import value_of_text
 
-__all__ = ["Row", "Table", "is_table", "read_table", "row_of_words", "value_of_text", "values_in"]
+__all__ = ["Row", "Table", "is_table", "read_table", "row_of_words", "values_in"]
 
 _SUFFIXES = (".csv", ".json")
 _PREFIXES = ("param_", "params_")
@@ -105,39 +105,6 @@ def values_in(row: Row, space: SearchSpace) -> dict[str, Any]:
         elif choices := _empty_choices(parameter):
             values[name] = choices[0]
     return values
-
-
-def value_of_text(parameter: Parameter, text: str) -> JsonScalar:
-    """Read a value by the kind of its parameter; text that has no such reading stays as it is.
-
-    `16` is a whole number, and so is `16.0`; `true`, `false` and `null` are choices that are no text, where the
-    parameter has them.
-    """
-    if isinstance(parameter, Categorical):
-        if text in parameter.choices:
-            return text
-        return next((choice for choice in parameter.choices if _means(text, choice)), text)
-    number = _number(text)
-    if number is None or isinstance(parameter, Float):
-        return text if number is None else number
-    return int(number) if math.isfinite(number) and number == int(number) else number
-
-
-def _means(text: str, choice: JsonScalar) -> bool:
-    if choice is None:
-        return text.lower() in ("null", "none")
-    if isinstance(choice, bool):
-        return text.lower() == str(choice).lower()
-    return not isinstance(choice, str) and _number(text) == choice
-
-
-def _number(text: str) -> float | int | None:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return None
 
 
 def _empty_choices(parameter: Parameter) -> list[JsonScalar]:

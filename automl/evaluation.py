@@ -8,11 +8,11 @@ from automl.executors.base import Executor, Failed, Finished
 from automl.interrupt import Interrupt
 from automl.reports import numbers_in, plain
 from automl.spec import SearchSpec
-from automl.training_choice import full_configuration
 from studies.checkpoints import CheckpointLedger
 from studies.study import Study
 from studies.trial import Trial
 from trainers.config import EvaluateTask
+from trainers.settings import full_configuration
 
 __all__ = ["measure_on_test_split", "test_score"]
 

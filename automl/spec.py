@@ -1,6 +1,5 @@
 """All that one search needs, checked at once: the same fields for flags, a YAML file and the Python API."""
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -22,15 +21,6 @@ from automl.byte_sizes import bytes_in
 from automl.configuration_text import is_table
 from automl.env import default_storage
 from automl.errors import InvalidSpecError, UnknownPluginError
-from automl.training_choice import (
-    check_parameters,
-    checked_constants,
-    load_named_trainer,
-    measured,
-    objective_direction,
-    trainer_reference,
-    usual_objective,
-)
 from search_spaces import catalog
 from search_spaces.configuration import JsonScalar
 from search_spaces.discovery import PluginImportError
@@ -38,14 +28,31 @@ from search_spaces.errors import InvalidSpaceError, SpaceNameClashError, Unknown
 from search_spaces.own_files import is_file_reference
 from search_spaces.space import SearchSpace
 from studies.names import check_keys, check_study_name
-from trainers.artifact_files import existing_part, is_url
+from trainers.artifact_files import check_writable, is_url
 from trainers.config import Direction, Parallelism, Precision
 from trainers.custom.command import Command
-from trainers.data.spec import BUILT_IN_SOURCES, DataSpec
+from trainers.data.spec import DataSpec
 from trainers.errors import InvalidTrainerError
+from trainers.settings import (
+    check_metric,
+    check_offers,
+    checked_constants,
+    measured,
+    objective_direction,
+    usual_objective,
+)
 from trainers.tasks import load_trainer
-from trainers.tensorboard import INSTALL, is_installed
 from trainers.trainer import Trainer
+from trainers.training_choice import (
+    check_looking_inside,
+    check_parallel,
+    check_parameters,
+    check_ranks,
+    load_named_trainer,
+    placed_data,
+    placed_reference,
+    trainer_reference,
+)
 
 __all__ = ["SearchSpec", "read_yaml"]
 
@@ -162,7 +169,7 @@ class SearchSpec(BaseModel):
         except (*_SPACE_ERRORS, PluginImportError) as error:
             raise ValueError(str(error)) from error
         check_keys("parameter", space.names())  # an InvalidNameError is a ValueError: pydantic collects it
-        return str(Path(value).expanduser().resolve()) if is_file_reference(value) else value
+        return placed_reference(value)
 
     @field_validator("script")
     @classmethod
@@ -212,8 +219,7 @@ class SearchSpec(BaseModel):
         trainer = _trainer(info.data)
         if trainer is not None:
             trainer.check(value)  # a BadDataError is a ValueError: pydantic collects it
-        places = {"source": value.source, "test_source": value.test_source}
-        return value.model_copy(update={name: _placed(place) for name, place in places.items()})
+        return placed_data(value)
 
     @field_validator("metric", mode="before")
     @classmethod
@@ -228,8 +234,7 @@ class SearchSpec(BaseModel):
     def _metric_is_measured(cls, value: str, info: ValidationInfo) -> str:
         trainer = _trainer(info.data)
         known = {} if trainer is None else measured(trainer, info.data.get("data"))
-        if known and value not in known:
-            raise ValueError(f"no metric {value!r};{did_you_mean(value, known)} available: {', '.join(sorted(known))}")
+        check_metric(value, known)
         check_keys("metric", [value])  # an InvalidNameError is a ValueError: pydantic collects it
         return value
 
@@ -249,21 +254,28 @@ class SearchSpec(BaseModel):
             return value
         return checked_constants(value, trainer, catalog.load(info.data["space"], has_networks=False).SPACE)
 
+    @field_validator("set")
+    @classmethod
+    def _task_can_do_what_is_offered(
+        cls, value: Mapping[str, JsonScalar], info: ValidationInfo
+    ) -> Mapping[str, JsonScalar]:
+        trainer = _trainer(info.data)
+        if trainer is not None and "space" in info.data and "data" in info.data:
+            check_offers(value, catalog.load(info.data["space"], has_networks=False).SPACE, trainer, info.data["data"])
+        return value
+
     @field_validator("procs_per_trial")
     @classmethod
     def _script_is_one_process(cls, value: int, info: ValidationInfo) -> int:
-        if value > 1 and info.data.get("script") is not None:
-            raise ValueError(f"a script is one process, not {value} ranks; let it start its own")
+        check_ranks(value, info.data.get("script"))
         return value
 
     @field_validator("parallel")
     @classmethod
     def _own_code_shares_its_network_itself(cls, value: Parallelism, info: ValidationInfo) -> Parallelism:
         trainer = _trainer(info.data)
-        if value != "auto" and trainer is not None and not trainer.has_networks:
-            raise ValueError(
-                f"{value} is for networks of a search space; what trains here shares its own; leave it out"
-            )
+        if trainer is not None:
+            check_parallel(value, trainer)
         return value
 
     @field_validator("study", mode="before")
@@ -302,11 +314,7 @@ class SearchSpec(BaseModel):
         root = absolute_root(value)  # its ValueError is collected
         if is_url(root):
             return root
-        nearest = existing_part(Path(root))
-        if not nearest.is_dir():
-            raise ValueError(f"{nearest} is a file; give a folder")
-        if not os.access(nearest, os.W_OK | os.X_OK):
-            raise ValueError(f"no right to write below {nearest}; give another folder")
+        check_writable(Path(root))
         return root
 
     @field_validator("warm_start")
@@ -367,10 +375,8 @@ class SearchSpec(BaseModel):
     @classmethod
     def _trainings_can_be_looked_into(cls, value: bool, info: ValidationInfo) -> bool:
         trainer = _trainer(info.data)
-        if value and trainer is not None and not trainer.has_networks:
-            raise ValueError("only networks of a search space are looked into, and the trainer here has none of it")
-        if value and info.field_name == "tensorboard" and not is_installed():
-            raise ValueError(f"the package tensorboard is not installed; install it: {INSTALL}")
+        if value:
+            check_looking_inside(trainer, tensorboard=info.field_name == "tensorboard")
         return value
 
     @field_validator("executor")
@@ -469,13 +475,6 @@ def _trainer(valid: Mapping[str, Any]) -> Trainer | None:
 
 def _short_name(space: str) -> str:
     return Path(space).stem if is_file_reference(space) else space.rpartition(".")[2]
-
-
-def _placed(place: str | None) -> str | None:
-    """A place as every process finds it; a name that is none stays."""
-    if place is None or place in BUILT_IN_SOURCES or not (path := Path(place).expanduser()).exists():
-        return place
-    return str(path.resolve())
 
 
 def _sentence(details: ErrorDetails) -> str:

@@ -3,10 +3,10 @@
 from automl.artifacts import Artifacts
 from automl.randomness import training_seed
 from automl.spec import SearchSpec
-from automl.training_choice import full_configuration
-from search_spaces.configuration import Configuration
+from search_spaces.configuration import Configuration, JsonScalar
 from studies.trial import CheckpointRecord, Lease
-from trainers.config import TrainConfig, TrainTask
+from trainers.config import TrainTask
+from trainers.settings import full_configuration, train_config
 
 __all__ = ["train_task"]
 
@@ -34,10 +34,7 @@ def train_task(
         accumulate: micro-batches per step that the trial needs at least, because it ran out of memory with fewer.
     """
     trainer = spec.make_trainer()
-    others = {name for name, parameter in spec.search_space.parameters.items() if parameter.role != "training"}
-    known = {**spec.set, **configuration}
-    chosen = {name: known[name] for name in known if name in trainer.hyperparameters - others}
-    fixed = {
+    fixed: dict[str, JsonScalar] = {
         "epochs": spec.epochs,
         "metric": spec.metric,
         "direction": spec.objective_direction,
@@ -45,7 +42,7 @@ def train_task(
         "parallel": spec.parallel,
         "seed": training_seed(spec.seed, lease.number),
     }
-    training = TrainConfig.model_validate({**chosen, **fixed})
+    training = train_config(spec.set, configuration, fixed, spec.search_space, trainer)
     if training.accumulate < accumulate:
         training = training.model_copy(update={"accumulate": accumulate})
     return TrainTask(

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from automl.memory_kills import memory_kills
 from trainers.config import EvaluateTask, TrainTask
-from trainers.errors import FailureCause, TrialError, full_disk, is_consequence, is_out_of_memory
-from trainers.loader_errors import cuda_in_loader_worker, end_of_loader_worker
+from trainers.errors import FailureCause
+from trainers.failures import explain
+from trainers.loader_errors import end_of_loader_worker
 from trainers.reporting import Reporter, TrialResult
 from trainers.trainer import Trainer
 
@@ -74,36 +75,21 @@ def run_task(task: Task, trainer: Trainer, data: Any, ranks: "Ranks", reporter: 
 
 
 def describe_failure(error: Exception | SystemExit, rank: int | None) -> Failure:
-    """Name the cause of an exception: a trainer's own errors know it, and some are known; the rest is the user's code.
+    """Turn an exception into data, with its cause.
 
     Args:
         error: what came out of a task.
         rank: where; None: not on a certain rank.
     """
-    reason = full_disk(error)
-    shown = reason or error
-    advice = cuda_in_loader_worker(error)
-    message = advice or str(shown) or type(shown).__name__
-    if isinstance(error, SystemExit):
-        message = f"the training called sys.exit({error.code!r})"
-    is_follow_up = is_consequence(error)
-    cause: FailureCause = "user_error"
-    if reason is not None:
-        cause = "disk_full"
-    elif isinstance(error, TrialError) and advice is None:
-        cause = error.cause
-    elif is_follow_up:
-        cause = "rank_error"
-    elif is_out_of_memory(error) and advice is None:
-        cause = "oom"
+    explained = explain(error)
     return Failure(
-        cause=cause,
-        error=type(shown).__name__,
-        message=message,
+        cause=explained.cause,
+        error=explained.error,
+        message=explained.message,
         traceback="".join(traceback.format_exception(error)),
         rank=rank,
         host=socket.gethostname(),
-        is_follow_up=is_follow_up,
+        is_follow_up=explained.is_consequence,
     )
 
 

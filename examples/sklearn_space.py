@@ -9,5 +9,6 @@ SPACE = SearchSpace(
         "max_leaf_nodes": Integer(low=4, high=32),
         "criterion": Categorical(choices=("friedman_mse", "squared_error")),
     },
+    defaults={"learning_rate": 0.1, "max_leaf_nodes": 8, "criterion": "squared_error"},
     description="Gradient boosting of the Iris flowers.",
 )

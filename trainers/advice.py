@@ -9,10 +9,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-__all__ = ["Advice", "EpochFacts", "Sign", "advice_after"]
+__all__ = ["Advice", "EpochFacts", "Sign", "advice_after", "advice_before"]
 
 Sign: TypeAlias = Literal[
-    "memory", "data", "loss", "missing_gradient", "zero_gradient", "exploding_gradient", "validation"
+    "batch",
+    "memory",
+    "data",
+    "skipped",
+    "loss",
+    "missing_gradient",
+    "zero_gradient",
+    "exploding_gradient",
+    "validation",
 ]
 
 FULL_MEMORY = 0.9
@@ -23,6 +31,8 @@ BUSY_DEVICE_PERCENT = 80.0
 """A device that is so busy does not wait for data, whatever the clock of the host says."""
 WAITING_EPOCHS = 2
 """Epochs that must wait one after the other: the first one of a process also starts what reads the data."""
+LEAST_MADE = 0.5
+"""Share of the steps of an epoch. Usually fp16 skips a few steps at the beginning, and one in some thousand later."""
 PATIENT_EPOCHS = 5
 """Epochs that a loss is followed before it is judged; warm-up and chance take the first few."""
 LEAST_FALL = 0.01
@@ -50,6 +60,8 @@ class EpochFacts:
         validation_loss: of the validation items; None: not measured.
         gradient_norm: of the last step; None: not measured.
         overflows_are_usual: whether gradients may overflow without harm, as in fp16, where such steps are skipped.
+        steps: optimizer steps of the epoch.
+        steps_made: those that were made; the gradients of the others overflowed.
         without_gradient: names of weights that got no gradient in the last step.
         data_wait_share: share of the time in which steps waited for their batch.
         utilisation_percent: how busy the device was; None: unknown.
@@ -62,6 +74,8 @@ class EpochFacts:
     validation_loss: float | None = None
     gradient_norm: float | None = None
     overflows_are_usual: bool = False
+    steps: int = 1
+    steps_made: int = 1
     without_gradient: tuple[str, ...] = ()
     data_wait_share: float = 0.0
     utilisation_percent: float | None = None
@@ -77,6 +91,22 @@ class Advice:
     text: str
 
 
+def advice_before(batch_size: int, items: int) -> Sequence[Advice]:
+    """Judge a training that has not begun.
+
+    Args:
+        batch_size: items per optimizer step, as the configuration has it.
+        items: that an epoch trains.
+    """
+    if batch_size <= items:
+        return []
+    text = (
+        f"batch_size={batch_size} is larger than the {items} training items: an epoch is one step of {items} items; "
+        "a smaller batch_size makes more steps"
+    )
+    return [Advice(sign="batch", text=text)]
+
+
 def advice_after(history: Sequence[EpochFacts]) -> Sequence[Advice]:
     """Judge the last epoch of a history; a sign that lasts is found after each epoch anew.
 
@@ -86,6 +116,7 @@ def advice_after(history: Sequence[EpochFacts]) -> Sequence[Advice]:
     judgements: Mapping[Sign, str | None] = {
         "memory": _full_memory(history[-1]),
         "data": _idle_device(history[-WAITING_EPOCHS:]),
+        "skipped": _skipped_steps(history[-1]),
         "loss": _stuck_loss(history),
         "missing_gradient": _missing_gradient(history[-UNUSED_EPOCHS:]),
         "zero_gradient": _zero_gradient(history[-1]),
@@ -119,6 +150,15 @@ def _idle_device(recent: Sequence[EpochFacts]) -> str | None:
 def _waits_for_data(facts: EpochFacts) -> bool:
     is_busy = facts.utilisation_percent is not None and facts.utilisation_percent > BUSY_DEVICE_PERCENT
     return facts.data_wait_share > IDLE_FOR_DATA and not is_busy
+
+
+def _skipped_steps(last: EpochFacts) -> str | None:
+    if last.steps_made >= LEAST_MADE * last.steps:
+        return None
+    return (
+        f"gradients overflow: {last.steps - last.steps_made} of {last.steps} steps of epoch {last.epoch} were skipped; "
+        "precision bf16 or fp32, or a smaller learning_rate"
+    )
 
 
 def _stuck_loss(history: Sequence[EpochFacts]) -> str | None:

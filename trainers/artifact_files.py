@@ -20,6 +20,7 @@ from trainers.errors import ArtifactStoreError
 __all__ = [
     "FileFacts",
     "Location",
+    "check_writable",
     "existing_part",
     "facts_of",
     "is_url",
@@ -49,6 +50,19 @@ class FileFacts:
 def existing_part(folder: Path) -> Path:
     """The folder itself, or the nearest one above it that is there."""
     return next(part for part in (folder.absolute(), *folder.absolute().parents) if part.exists())
+
+
+def check_writable(folder: Path) -> None:
+    """Refuse a folder of this machine in which nothing can be written; it need not be there yet.
+
+    Raises:
+        ValueError: what is there is a file, or the right is missing.
+    """
+    nearest = existing_part(folder)
+    if not nearest.is_dir():
+        raise ValueError(f"{nearest} is a file; give a folder")
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise ValueError(f"no right to write below {nearest}; give another folder")
 
 
 def is_url(location: Location) -> bool:

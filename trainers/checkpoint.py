@@ -57,8 +57,8 @@ class Checkpoint:
         optimization: optimizer, gradient scaler, steps made (the position of the schedule), skipped steps.
         best: history of the objective, for early stopping.
         metrics: what was measured after this epoch.
-        blueprint: what builds and feeds the network: `space`, `configuration`, `input_shape`, `class_names`,
-            `mean`, `std`, `precision`, and the `fingerprint` of the data (plain JSON).
+        blueprint: what builds and feeds the network, as plain JSON: `space`, `configuration`, `precision`, the
+            `fingerprint` of the data, and what the problem says of its inputs and answers (`Problem.blueprint`).
     """
 
     epoch: int

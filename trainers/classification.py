@@ -8,10 +8,32 @@ import torch
 from torch import nn
 
 from trainers.errors import UserCodeError
+from trainers.losses import Loss
+from trainers.metrics.classification import ClassificationMeter
 from trainers.metrics.names import MOST_CONFUSED_CLASSES
+from trainers.problem import Meter, Problem
 from trainers.reporting import JsonValue
 
-__all__ = ["check_logits", "facts_of_classes"]
+__all__ = ["ClassificationProblem", "check_logits", "facts_of_classes"]
+
+
+class ClassificationProblem(Problem):
+    """Which class does an item belong to? Subclasses say what items are, and choose the loss of logits."""
+
+    _loss: Loss
+    _device: torch.device
+
+    def losses(self, answers: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """Return the loss of each item."""
+        return self._loss(answers, targets)
+
+    def meter(self) -> Meter:
+        """Return an empty meter."""
+        return ClassificationMeter(self.num_outputs, self._device)
+
+    def check_network(self, network: nn.Module) -> None:
+        """Refuse a network that does not answer one logit for each class."""
+        check_logits(network, self.example().inputs, self.num_outputs)
 
 
 def check_logits(network: nn.Module, inputs: tuple[torch.Tensor, ...], num_classes: int) -> None:

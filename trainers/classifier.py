@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 
 from trainers.config import Direction
 from trainers.data.spec import DataSpec
+from trainers.loss_choice import TargetKind
 from trainers.metrics.defined import check_class_metric
 from trainers.metrics.names import CLASS_METRICS, class_metrics
-from trainers.supervised import HYPERPARAMETERS, Supervised
+from trainers.supervised import Supervised
 
 __all__ = ["Classifier"]
 
@@ -23,7 +24,6 @@ class Classifier(Supervised):
     `labels_N`.
     """
 
-    hyperparameters: ClassVar[frozenset[str]] = HYPERPARAMETERS
     metrics: ClassVar[Mapping[str, Direction]] = CLASS_METRICS
 
     @abstractmethod
@@ -33,6 +33,10 @@ class Classifier(Supervised):
         Raises:
             BadDataError: the data cannot be read.
         """
+
+    def target_kind(self, data: DataSpec) -> TargetKind:
+        """Return that they are classes."""
+        return "classes"
 
     def measured(self, data: DataSpec) -> Mapping[str, Direction]:
         """Return the metrics that make sense for the data's number of classes."""

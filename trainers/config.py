@@ -10,6 +10,7 @@ from search_spaces.configuration import JsonScalar
 from trainers.data.spec import DataSpec
 
 __all__ = [
+    "SEARCH_FIELDS",
     "ClassWeights",
     "Direction",
     "EvaluateTask",
@@ -53,7 +54,7 @@ class TrainConfig(BaseModel):
     A parameter of a search space whose role is `training` sets the field of the same name.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     epochs: Annotated[int, Field(ge=1)] = 8
     """Passes over the training data."""
@@ -153,6 +154,10 @@ class TrainConfig(BaseModel):
     def micro_batch(self, ranks: int) -> int:
         """Most items that a rank computes at a time."""
         return -(-self.batch_size // (ranks * self.accumulate))
+
+
+SEARCH_FIELDS = ("epochs", "metric", "direction", "precision", "parallel", "seed")
+"""Fields that are no hyperparameters: they are the same for all trials of a search, or follow from it."""
 
 
 class TrainTask(BaseModel):

@@ -8,7 +8,9 @@ import re
 import warnings
 from dataclasses import dataclass
 
-__all__ = ["Gpu", "GpusOfTorch", "device_of_rank", "gpus_of_torch", "visible_gpus"]
+from trainers.errors import UnsupportedDeviceError
+
+__all__ = ["Gpu", "GpusOfTorch", "device_of_rank", "devices_of_ranks", "gpus_of_torch", "visible_gpus"]
 
 _NAMED = ("GPU-", "MIG-")
 
@@ -53,6 +55,35 @@ def device_of_rank(local_rank: int, visible: int) -> str:
     return f"cuda:{local_rank % visible}" if visible > 0 else "cpu"
 
 
+def devices_of_ranks(count: int, wish: str | None, visible: int) -> tuple[str, ...]:
+    """The devices of the ranks of one machine: a GPU for each of them, or the CPU for all.
+
+    Args:
+        count: ranks of this machine.
+        wish: `cpu`, `cuda`, or `cuda:NUMBER` for a single rank; None: GPUs, or the CPU of a machine without one.
+        visible: how many GPUs a process of this machine sees.
+
+    Raises:
+        UnsupportedDeviceError: there is no such device, or a rank would have none of its own.
+    """
+    if wish == "cpu" or (wish is None and visible == 0):
+        return ("cpu",) * count
+    name, colon, number = (wish or "cuda").partition(":")
+    if name != "cuda" or bool(colon) != number.isdecimal():
+        raise UnsupportedDeviceError(f"no device {wish!r}; give cpu, cuda, or cuda:NUMBER")
+    if visible == 0:
+        raise UnsupportedDeviceError(f"{wish}: torch sees no GPU here; give cpu")
+    if colon and count > 1:
+        raise UnsupportedDeviceError(f"{wish} is one GPU for {count} ranks; give cuda: a GPU for each")
+    if colon and int(number) >= visible:
+        raise UnsupportedDeviceError(f"no device {wish!r}; torch sees {_gpus(visible)} here, the first one is cuda:0")
+    if count > visible:
+        raise UnsupportedDeviceError(
+            f"{count} ranks need a GPU each, and torch sees {_gpus(visible)} here; use fewer ranks, or the device cpu"
+        )
+    return (f"cuda:{number}",) if colon else tuple(f"cuda:{rank}" for rank in range(count))
+
+
 def visible_gpus(setting: str | None, gpus: int) -> tuple[str, ...]:
     """Which GPUs of a machine a setting of CUDA_VISIBLE_DEVICES shows, in the order of their new numbers.
 
@@ -90,6 +121,10 @@ def gpus_of_torch() -> GpusOfTorch:
         gpus = tuple(_gpu(torch.cuda.get_device_properties(index)) for index in range(count))
     troubles = tuple(dict.fromkeys(str(warning.message) for warning in said))
     return GpusOfTorch(gpus=gpus, build=torch.version.cuda or torch.version.hip, troubles=troubles)
+
+
+def _gpus(count: int) -> str:
+    return "one GPU" if count == 1 else f"{count} GPUs"
 
 
 def _gpu(properties: object) -> Gpu:

@@ -24,8 +24,8 @@ import torch.distributed as dist
 from torch import nn
 
 from trainers.devices import device_of_rank
+from trainers.equal_copies import buffers_to_share, checksum
 from trainers.errors import PeerFailedError, RanksDivergedError, causes
-from trainers.replicas import buffers_to_share, checksum
 from trainers.reporting import Decision
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 import logging
 import statistics
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from trainers.advice import EpochFacts, Sign, advice_after
+from trainers.advice import Advice, EpochFacts, Sign, advice_after
 from trainers.device_load import DeviceLoad
 from trainers.reporting import JsonValue
 
@@ -22,11 +22,14 @@ class EpochLog:
 
     Attributes:
         overflows_are_usual: whether gradients may overflow without harm, as in fp16, where such steps are skipped.
+        steps: optimizer steps of the epoch.
+        steps_made: those that were not skipped.
         without_gradient: names of the weights that had no gradient in the last step of the epoch.
     """
 
     def __init__(self, epochs: int, load: DeviceLoad) -> None:
         self.overflows_are_usual = False
+        self.steps = self.steps_made = 0
         self.without_gradient: tuple[str, ...] = ()
         self._epochs, self._load = epochs, load
         self._history: list[EpochFacts] = []
@@ -38,7 +41,11 @@ class EpochLog:
         self._history.append(self._facts(epoch, metrics))
         self._seconds.append(metrics["epoch_s"])
         logger.info("%s", epoch_line(epoch, self._epochs, metrics, self._load))
-        for advice in advice_after(self._history):
+        self.warn(advice_after(self._history))
+
+    def warn(self, found: Iterable[Advice]) -> None:
+        """Log what is wrong and keep it, each sign once."""
+        for advice in found:
             if advice.sign not in self._warnings:
                 self._warnings[advice.sign] = advice.text
                 logger.warning("%s", advice.text)
@@ -59,6 +66,8 @@ class EpochLog:
             validation_loss=metrics.get("loss"),
             gradient_norm=metrics.get("gradient_norm"),
             overflows_are_usual=self.overflows_are_usual,
+            steps=self.steps,
+            steps_made=self.steps_made,
             without_gradient=self.without_gradient,
             data_wait_share=metrics["data_wait_share"],
             utilisation_percent=metrics.get("utilisation_percent"),

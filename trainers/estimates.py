@@ -37,7 +37,8 @@ class MemoryEstimate:
     What the libraries take for themselves, and their working memory within an operation, is not in it.
 
     Attributes:
-        weights: weights and buffers, and their moving average where there is one.
+        weights: weights and buffers.
+        averages: their moving average, which begins with the first step; 0: there is none.
         gradients: one number for each weight that is trained.
         optimizer: the optimizer's state.
         micro_batch: what is there besides, at most, while one micro-batch goes forward and back: the batch, what the
@@ -45,6 +46,7 @@ class MemoryEstimate:
     """
 
     weights: int
+    averages: int = 0
     gradients: int
     optimizer: int
     micro_batch: int
@@ -52,11 +54,12 @@ class MemoryEstimate:
     @property
     def peak(self) -> int:
         """The most that is needed at a time: while a micro-batch is computed, or when the weights are moved."""
-        return self.weights + self.optimizer + max(self.micro_batch, self.gradients)
+        return self.weights + self.averages + self.optimizer + max(self.micro_batch, self.gradients)
 
     def __str__(self) -> str:
         """Return the parts in MiB."""
-        parts = ("weights", "gradients", "optimizer", "micro_batch")
+        averages = ("averages",) if self.averages else ()
+        parts = ("weights", *averages, "gradients", "optimizer", "micro_batch")
         return ", ".join(f"{name.replace('_', '-')} {_mib(getattr(self, name))}" for name in parts)
 
 
@@ -78,7 +81,7 @@ def estimate_memory(
         The estimate; None for a network that shapes alone cannot run.
     """
     trained = [_size(weight) for weight in network.parameters() if weight.requires_grad]
-    weights, gradients = sum(map(_size, [*network.parameters(), *network.buffers()])), sum(trained)
+    tensors, gradients = [*network.parameters(), *network.buffers()], sum(trained)
     try:
         kept = kept_for_the_way_back(network, example.inputs, training.micro_batch(ranks), is_half=is_half)
     except Exception as error:  # a person's network may raise anything, and the training itself will tell
@@ -89,7 +92,8 @@ def estimate_memory(
     there = gradients + max(trained, default=0) if gradients_stay else 0
     rounded = gradients // 2 if is_half else 0  # weights in two bytes, which operations take
     return MemoryEstimate(
-        weights=weights * (2 if training.ema > 0.0 else 1),
+        weights=sum(map(_size, tensors)),
+        averages=sum(_size(t) for t in tensors if t.is_floating_point()) if training.ema > 0.0 else 0,
         gradients=gradients,
         optimizer=gradients * _states(training),
         micro_batch=peak_on_the_way_back(kept, gradients_stay=gradients_stay) + there + rounded,

@@ -1,7 +1,7 @@
 """Trains and measures one configuration: sets a learner up, resumes it, and names what goes wrong."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import PurePath
 from typing import TypeAlias
 
@@ -39,11 +39,11 @@ def fit(task: TrainTask, problem_on: ProblemOn, ranks: Ranks, reporter: Reporter
         _named_memory_errors(training.batch_size, ranks),
         _released(ranks),
         float32_arithmetic(resolve_precision(training.precision, ranks.device), ranks.device),
+        closing(Watch(task, ranks)) as watch,
     ):
         progress = Progress(
             best=BestEpoch(direction=training.direction, patience=training.patience, min_change=training.min_change)
         )
-        watch = Watch(task, ranks)
         with ranks.together("setting up the training"):
             problem = problem_on(ranks.device)
             learner = Learner(task, problem, ranks, watch)
@@ -55,7 +55,6 @@ def fit(task: TrainTask, problem_on: ProblemOn, ranks: Ranks, reporter: Reporter
             return run_epochs(learner, task, progress, ranks, reporter)
         finally:
             learner.disconnect()
-            watch.close()
 
 
 def evaluate(task: EvaluateTask, problem_on: ProblemOn, ranks: Ranks) -> Mapping[str, float]:

@@ -3,23 +3,21 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 import torch
-from torch import nn
 
-from trainers.classification import check_logits, facts_of_classes
+from trainers.classification import ClassificationProblem, facts_of_classes
 from trainers.config import TrainConfig
 from trainers.data.arrays import ImageData
 from trainers.data.image_changes import draw_image_changes
 from trainers.data.spec import SplitName
 from trainers.images import DeviceImages
 from trainers.losses import build_loss
-from trainers.metrics.classification import ClassificationMeter
-from trainers.problem import Batch, Items, Meter, Problem
+from trainers.problem import Batch, Items
 from trainers.reporting import JsonValue
 
 __all__ = ["ImageProblem"]
 
 
-class ImageProblem(Problem):
+class ImageProblem(ClassificationProblem):
     """Which class does an image show?
 
     Args:
@@ -54,18 +52,6 @@ class ImageProblem(Problem):
     def items(self, split: SplitName) -> Items:
         """Return a split to measure on; the training images are unchanged in it."""
         return DeviceImages(self._data.split(split), self._data, self._device)
-
-    def losses(self, answers: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """Return the loss of each image."""
-        return self._loss(answers, targets)
-
-    def meter(self) -> Meter:
-        """Return an empty meter."""
-        return ClassificationMeter(self.num_outputs, self._device)
-
-    def check_network(self, network: nn.Module) -> None:
-        """Refuse a network that does not answer one logit for each class."""
-        check_logits(network, self.example().inputs, self.num_outputs)
 
     def blueprint(self) -> Mapping[str, JsonValue]:
         """Return what turns images into inputs, and logits into classes."""

@@ -6,8 +6,8 @@ import torch
 
 from trainers.data.arrays import ImageData, ImageSplit
 from trainers.data.image_changes import Drawn
-from trainers.host_arrays import shared_tensor
 from trainers.problem import Batch
+from trainers.resident import pick, shared_tensor
 
 __all__ = ["DeviceImages"]
 
@@ -41,7 +41,7 @@ class DeviceImages:
 
         Shapes: -> images_nCHW (n, C, H, W) float32, labels_n (n,) int64; both are the caller's own or not written to.
         """
-        images_nCHW = self._images_NCHW[items].to(torch.float32).mul_(1.0 / 255.0)
+        images_nCHW = pick(self._images_NCHW, items).to(torch.float32).mul_(1.0 / 255.0)
         for change in changes:
             images_nCHW = change.apply(images_nCHW)
-        return Batch((images_nCHW.sub_(self._mean_C11).mul_(self._scale_C11),), self._labels_N[items])
+        return Batch((images_nCHW.sub_(self._mean_C11).mul_(self._scale_C11),), pick(self._labels_N, items))

@@ -17,7 +17,7 @@ from trainers.compiling import Compilation
 from trainers.config import TrainTask
 from trainers.data.batches import epoch_batches, epoch_order
 from trainers.distributed import Ranks
-from trainers.finite import check_finite
+from trainers.finite import check_finite, check_steps
 from trainers.memory_format import arrange, resolve_memory_format
 from trainers.methods.building import build_methods
 from trainers.methods.method import AveragingMethod, MixingMethod
@@ -67,6 +67,7 @@ class Learner:
         example = problem.example()
         self._parameters = sum(weight.numel() for weight in network.parameters())
         self._multiply_adds = multiply_adds(network, example.inputs)
+        self._methods = build_methods(task, problem, ranks)  # a teacher takes memory, too
         watch.check_memory(network, example, self.precision)
         self._parallel = build_parallel(network, training, ranks, self._precision, example)
         self._memory_format = resolve_memory_format(
@@ -75,14 +76,13 @@ class Learner:
         # FSDP takes weights in the usual order only
         arrange(self._parallel.network, self._memory_format, weights=self._parallel.used != "fsdp")
         self._compilation = Compilation() if training.compile else None
-        self._methods = build_methods(task, problem, ranks)
         self._mixing = next((method for method in self._methods if isinstance(method, MixingMethod)), None)
         self._averaging = next((method for method in self._methods if isinstance(method, AveragingMethod)), None)
         self._optimization = Optimization(
             self._parallel,
             self._parallel.build_optimizer(lambda network: build_optimizer(network, training)),
             self._precision,
-            build_schedule(training, training.epochs * len(self._batches)),
+            build_schedule(training, training.epochs * len(self._batches), problem.training_items),
             gradient_clip=training.gradient_clip,
             methods=self._methods,
             see_gradients=watch.gradients,
@@ -93,14 +93,14 @@ class Learner:
         return self._parallel.read_checkpoint(location)
 
     def load_state(self, network: Mapping[str, torch.Tensor], optimization: Mapping[str, Any]) -> None:
-        """Go on from the states of a checkpoint."""
+        """Go on from the states of a checkpoint; one of a release without methods has nothing of theirs."""
         if self._averaging is not None:
             self._parallel.load_network(network)
             self._averaging.go_on_from(self._parallel.network)
-        self._parallel.load_network(optimization["weights"] or network)
+        self._parallel.load_network(optimization.get("weights") or network)
         self._optimization.load_state_dict(optimization)
         for method in self._methods:
-            method.load_state_dict(optimization["methods"].get(type(method).__name__, {}))
+            method.load_state_dict(optimization.get("methods", {}).get(type(method).__name__, {}))
 
     def open_watch(self, first_epoch: int) -> None:
         """Prepare what is written of the training, from this epoch on."""
@@ -141,7 +141,7 @@ class Learner:
             last_checkpoint: for the message of an error.
 
         Raises:
-            NonFiniteLossError: the loss of a step was NaN or infinite.
+            NonFiniteLossError: the loss of a step was NaN or infinite, or none was made for want of finite gradients.
             RanksDivergedError: weights or buffers differ.
         """
         seed, device = self._training.seed, self._ranks.device
@@ -151,22 +151,26 @@ class Learner:
         plan = [self._parallel.parts(batch, self._micro_batch) for batch in self._batches]
         self._watch.begin_epoch(len(self._batches))
         feed = self._watch.batches(self._training_batches(epoch, plan))
-        sums = torch.zeros(len(self._batches), device=device)
+        sums: list[torch.Tensor] = []
         steps_before = self._optimization.steps_made
-        loss_sum, checked = 0.0, 0
+        loss_sum = 0.0
         self._parallel.network.train()
         for index, (batch, parts) in enumerate(zip(self._batches, plan, strict=True)):
-            sums[index] = self._parallel.train_batch(
-                feed, len(parts), batch.stop - batch.start, self._loss, self._optimization.backward
+            sums.append(
+                self._parallel.train_batch(
+                    feed, len(parts), batch.stop - batch.start, self._losses, self._optimization.backward
+                )
             )
             is_last = index + 1 == len(self._batches)
             self._optimization.step(measures_norm=is_last)
             self._watch.step_done()
             if is_last or (index + 1) % STEPS_PER_CHECK == 0:
-                window = slice(checked, index + 1)
-                loss_sum += self._check_losses(sums[window], window, epoch, steps_before, last_checkpoint)
-                checked = index + 1
-        self._watch.end_epoch()
+                first = index + 1 - len(sums)
+                loss_sum += self._check_losses(torch.stack(sums), first, epoch, steps_before, last_checkpoint)
+                sums.clear()
+        made, skipped = self._optimization.steps_made - steps_before, self._optimization.skipped_in_a_row
+        check_steps(made, skipped, epoch=epoch, precision=self.precision, checkpoint=last_checkpoint)
+        self._watch.end_epoch(made)
         self._parallel.end_epoch()
         if self._averaging is not None:
             with self._averaging.averaged(self._parallel.network):
@@ -249,14 +253,14 @@ class Learner:
         fetch = partial(self._problem.training_batches, epoch, order.to(self._ranks.device))
         return fetch(parts) if self._mixing is None else mixed_batches(self._mixing, parts, fetch)
 
-    def _loss(self, answers: torch.Tensor, batch: Batch) -> torch.Tensor:
+    def _losses(self, answers: torch.Tensor, batch: Batch) -> torch.Tensor:
         losses_N = self._problem.losses(answers, batch.targets)
         for method in self._methods:
             losses_N = method.losses(batch, answers, losses_N)
-        return losses_N.sum()
+        return losses_N
 
     def _check_losses(
-        self, sums: torch.Tensor, steps: slice, epoch: int, steps_before: int, last_checkpoint: str | None
+        self, sums: torch.Tensor, first: int, epoch: int, steps_before: int, last_checkpoint: str | None
     ) -> float:
         """Add the ranks' losses of some steps, refuse one that is not finite, and return their sum."""
         losses = self._ranks.sum_(sums.to(torch.float64)).cpu()
@@ -266,9 +270,9 @@ class Learner:
             check_finite(
                 float(losses[index]),
                 name="loss",
-                step=(epoch - 1) * len(self._batches) + steps.start + index + 1,
+                step=(epoch - 1) * len(self._batches) + first + index + 1,
                 epoch=epoch,
-                learning_rate=self._optimization.learning_rate_at(steps_before + steps.start + index),
+                learning_rate=self._optimization.learning_rate_at(steps_before + first + index),
                 precision=self.precision,
                 checkpoint=last_checkpoint,
             )

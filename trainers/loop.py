@@ -5,10 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from search_spaces.errors import did_you_mean
 from trainers.checkpoint import Checkpoint, checkpoint_name, write_checkpoint, write_parts
 from trainers.config import TrainTask
 from trainers.distributed import Ranks
 from trainers.early_stopping import BestEpoch
+from trainers.errors import UserCodeError
 from trainers.finite import check_finite
 from trainers.reporting import Decision, JsonValue, Report, Reporter, TrialResult
 
@@ -90,6 +92,7 @@ def run_epochs(learner: Learner, task: TrainTask, progress: Progress, ranks: Ran
 
     Raises:
         NonFiniteLossError: the loss or the objective left the numbers; no checkpoint of that epoch is written.
+        UserCodeError: the objective was not measured.
         RanksDivergedError: the ranks no longer hold equal weights.
         PeerFailedError: rank 0 could not save or report.
     """
@@ -136,7 +139,13 @@ def _run_epoch(learner: Learner, task: TrainTask, progress: Progress, ranks: Ran
 def _check_metrics(
     metrics: Mapping[str, float], learner: Learner, epoch: int, task: TrainTask, progress: Progress
 ) -> None:
-    for name in sorted({"loss", task.training.metric} & set(metrics)):
+    objective = task.training.metric
+    if objective not in metrics:
+        raise UserCodeError(
+            f"no metric {objective!r} was measured after epoch {epoch};{did_you_mean(objective, metrics)} "
+            f"measured: {', '.join(sorted(metrics))}; what is no number, or not defined for these items, is left out"
+        )
+    for name in sorted({"loss", objective} & set(metrics)):
         check_finite(
             metrics[name],
             name=f"validation {name}",

@@ -5,12 +5,23 @@ from typing import Literal, TypeAlias
 from trainers.config import LossName, TrainConfig
 from trainers.errors import UserCodeError
 
-__all__ = ["CLASS_LOSSES", "NUMBER_LOSSES", "TargetKind", "check_loss", "fitting_losses", "loss_mistakes"]
+__all__ = [
+    "CLASS_LOSSES",
+    "NUMBER_LOSSES",
+    "OF_CLASSES",
+    "TargetKind",
+    "check_loss",
+    "fitting_losses",
+    "loss_mistakes",
+]
 
 TargetKind: TypeAlias = Literal["classes", "numbers"]
 
 CLASS_LOSSES: tuple[LossName, ...] = ("auto", "cross_entropy", "focal", "binary")
 NUMBER_LOSSES: tuple[LossName, ...] = ("auto", "mse", "smooth_l1", "huber")
+
+OF_CLASSES = frozenset({"label_smoothing", "class_weights", "focal_gamma"})
+"""Training parameters of the losses for classes."""
 
 
 def fitting_losses(kind: TargetKind) -> tuple[LossName, ...]:

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from trainers.clipping import clip_gradients
 from trainers.methods.method import Method
 from trainers.parallel.base import Parallel
 from trainers.precision import MixedPrecision
@@ -31,6 +32,7 @@ class Optimization:
     Attributes:
         steps_made: optimizer steps made so far, over all attempts.
         skipped_steps: steps not made because a gradient overflowed.
+        skipped_in_a_row: those of them since the last step that was made.
         last_learning_rate: the learning rate of the step before; that of the first step at the beginning.
         gradient_norm: the norm of the last gradient that was measured, before it was clipped; on the device.
     """
@@ -48,6 +50,7 @@ class Optimization:
     ) -> None:
         self.steps_made = 0
         self.skipped_steps = 0
+        self.skipped_in_a_row = 0
         self.gradient_norm: torch.Tensor | None = None
         self._parallel = parallel
         self._optimizer = optimizer
@@ -63,9 +66,11 @@ class Optimization:
         """Return the learning rate of the step that follows `step` made ones."""
         return self._schedule(step)
 
-    def backward(self, loss: torch.Tensor) -> None:
-        """Add the gradients of one micro-batch."""
-        self._precision.scale(loss).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+    def backward(self, losses: torch.Tensor, weight: float) -> None:
+        """Add the gradients of the sum of some losses, times a weight."""
+        # The weight enters as the gradient of each loss, which saves the sum and the product that would bring it there.
+        seeds = self._precision.scale(torch.full_like(losses, weight))
+        losses.backward(seeds)  # type: ignore[no-untyped-call]  # torch leaves it untyped
 
     def step(self, *, measures_norm: bool = False) -> bool:
         """Move the weights by the gradients gathered since the last step, and forget the gradients.
@@ -83,7 +88,9 @@ class Optimization:
         made = self._precision.step(self._optimizer)
         self.steps_made += made
         self.skipped_steps += not made
-        self._optimizer.zero_grad(set_to_none=True)
+        self.skipped_in_a_row = 0 if made else self.skipped_in_a_row + 1
+        for weight in self._weights:  # as `zero_grad` does, which costs a small network's step a twentieth
+            weight.grad = None
         if made:
             for method in self._methods:
                 method.after_step(self._parallel.network)
@@ -96,6 +103,7 @@ class Optimization:
             "scaler": self._precision.state_dict(),
             "steps_made": self.steps_made,
             "skipped_steps": self.skipped_steps,
+            "skipped_in_a_row": self.skipped_in_a_row,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -104,6 +112,7 @@ class Optimization:
         self._precision.load_state_dict(state["scaler"])
         self.steps_made = int(state["steps_made"])
         self.skipped_steps = int(state["skipped_steps"])
+        self.skipped_in_a_row = int(state.get("skipped_in_a_row", 0))  # a release before has none
 
     def _change_gradients(self, measures_norm: bool) -> None:
         """Bring the gradients back to their true size where somebody looks at them, let methods at them, clip them."""
@@ -119,4 +128,5 @@ class Optimization:
         if measures_norm and self._see_gradients is not None:
             self._see_gradients(self._parallel.network)
         if clips:
-            nn.utils.clip_grads_with_norm_(self._weights, self._gradient_clip, self.gradient_norm, foreach=True)
+            gradients = [weight.grad for weight in self._weights if weight.grad is not None]
+            clip_gradients(gradients, self.gradient_norm, self._gradient_clip)

@@ -4,7 +4,7 @@ Weights, optimizer state and losses stay float32; only the network's own arithme
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Literal, TypeAlias
 
 import torch
@@ -125,9 +125,11 @@ class MixedPrecision:
         if ranks.main is not None and self._scaler.is_enabled():
             self._scaler = SharedScaler(ranks.device, ranks.main)
 
-    def autocast(self) -> torch.autocast:
+    def autocast(self) -> AbstractContextManager[object]:
         """Return the context in which the forward pass runs."""
-        return torch.autocast(self._device_type, dtype=_DTYPES.get(self.used), enabled=self.used in _DTYPES)
+        if self.used not in _DTYPES:
+            return nullcontext()
+        return torch.autocast(self._device_type, dtype=_DTYPES[self.used])
 
     def scale(self, loss: torch.Tensor) -> torch.Tensor:
         """Return the loss to call `backward` on."""
@@ -150,7 +152,8 @@ class MixedPrecision:
         before = self._scaler.get_scale()
         self._scaler.step(optimizer)
         self._scaler.update()
-        return self._scaler.get_scale() >= before  # the scale falls if and only if an infinite gradient was seen
+        # The scale falls if and only if an infinite gradient was seen; once it is 0, it cannot fall any more.
+        return self._scaler.get_scale() >= before > 0.0
 
     def state_dict(self) -> dict[str, Any]:
         """Return the scaler's state for a checkpoint; empty unless fp16."""

@@ -1,42 +1,24 @@
 """Trains one configuration without a search: `train` for Python, `python -m trainers` for the command line."""
 
+import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-
-from search_spaces.catalog import load
-from search_spaces.configuration import Configuration
-from search_spaces.errors import InvalidConfigurationError, did_you_mean
-from search_spaces.space import SearchSpace
-from trainers.config import EvaluateTask, TrainConfig, TrainTask
+from trainers.config import EvaluateTask, TrainTask
 from trainers.data.spec import DataSpec
 from trainers.errors import BadDataError
-from trainers.kept_checkpoints import KeptCheckpoints
+from trainers.preparation import InvalidTrainingError, Prepared, Wish, prepare
 from trainers.reporting import Decision, Report, Reporter, TrialResult
 from trainers.tasks import load_trainer
-from trainers.trainer import Trainer
+from trainers.world import World, joined, world_in
 
 if TYPE_CHECKING:
     from trainers.distributed import Ranks
 
 __all__ = ["InvalidTrainingError", "Trained", "train"]
-
-
-class InvalidTrainingError(ValueError):
-    """What was asked for cannot be trained.
-
-    Attributes:
-        problems: every mistake, one sentence each.
-    """
-
-    def __init__(self, problems: list[str]) -> None:
-        """Keep the mistakes and join them into one message."""
-        super().__init__("; ".join(problems))
-        self.problems = tuple(problems)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,16 +28,16 @@ class Trained:
     Attributes:
         result: how it ended, and what was really used and counted.
         metrics: everything measured in the best epoch, the objective among them.
-        test: metrics of the best epoch's weights on the test split; None when the data have none.
-        best: checkpoint of the best epoch.
-        last: checkpoint of the last epoch, to go on from.
+        test: metrics of the best epoch on the test split; None when the data have none, or nobody can measure it.
+        best: checkpoint of the best epoch; None: own code has kept none.
+        last: the last checkpoint, to go on from; None: own code has kept none.
     """
 
     result: TrialResult
     metrics: Mapping[str, float]
     test: Mapping[str, float] | None
-    best: Path
-    last: Path
+    best: Path | None
+    last: Path | None
 
 
 def train(
@@ -68,25 +50,35 @@ def train(
     ranks: int = 1,
     device: str | None = None,
     trainer: str | None = None,
+    script: str | None = None,
+    tensorboard: bool = False,
+    profile: bool = False,
     on_report: Callable[[Report], object] | None = None,
 ) -> Trained:
     """Train one configuration and keep the checkpoints of its best and its last epoch.
 
+    In a program that torchrun has started on several ranks, each of them calls this with the same arguments, and gets
+    the same result.
+
     Args:
-        space: search space that builds the network: a name of the catalogue or an import path.
+        space: search space that builds the network: a name of the catalogue, an import path, or a `.py` file.
         data: what is learned.
-        settings: values of the space's parameters, which are its defaults otherwise, and fields of TrainConfig.
+        settings: values of the space's parameters, which are its defaults otherwise, and fields of TrainConfig; for
+            `fit(context)` and scripts also others. Text is turned into what a parameter is.
         folder: where the checkpoints go; holds none yet, unless the training is resumed.
         resume: go on from the newest checkpoint in the folder, if there is one.
-        ranks: processes that train together; above 1 the program needs an `if __name__ == "__main__"`.
-        device: of every rank, such as `cpu`; None: one GPU each, or the CPU without GPUs.
-        trainer: who trains, see `trainers.tasks.load_trainer`; None: what the space says.
-        on_report: is called after every epoch, in this process.
+        ranks: processes that train together; above 1 the program needs an `if __name__ == "__main__"`. Under torchrun
+            it is left at 1.
+        device: `cpu`, or `cuda` for a GPU each; `cuda:NUMBER` for a single rank; None: GPUs, or the CPU without any.
+        trainer: who trains: a name, `module:Class`, or a `.py` file; None: what the space says.
+        script: a command that trains and prints its metrics, instead of a trainer.
+        tensorboard: whether curves, histograms, the graph and images are written to the folder's `tensorboard`.
+        profile: whether a few steps are profiled; the files go beside the checkpoints.
+        on_report: is called after every epoch, in this process; under torchrun on rank 0.
 
     Raises:
         InvalidTrainingError: with every mistake in what was asked for.
-        UnknownSearchSpaceError: there is no such space.
-        UnknownTrainerError: there is no such trainer.
+        UsedFolderError: the folder is of another training.
         BadDataError: the data cannot be read or trained on.
         TrialError: the training cannot go on; its class says why.
 
@@ -96,54 +88,105 @@ def train(
         >>> trained.result.epoch
         1
     """
-    spec = DataSpec(source=data) if isinstance(data, str) else data
-    search_space = load(space).SPACE
-    reference = trainer or search_space.task
-    worker = load_trainer(reference)
-    worker.check(spec)
-    training, configuration = _resolved(search_space, worker, spec, dict(settings or {}))
-    kept = KeptCheckpoints(Path(folder).resolve(), training)
-    if not resume:
-        kept.check_empty()
-    task = TrainTask(
+    wish = Wish(
         space=space,
-        configuration=configuration,
-        data=spec,
-        training=training,
-        artifacts_root=str(kept.root),
-        checkpoint_dir=kept.folder,
-        resume_from=kept.newest() if resume else None,
+        data=DataSpec(source=data) if isinstance(data, str) else data,
+        settings=dict(settings or {}),
+        folder=Path(folder),
+        resume=resume,
+        ranks=ranks,
+        device=device,
+        trainer=trainer,
+        script=script,
+        tensorboard=tensorboard,
+        profile=profile,
     )
-    loaded = worker.load(spec)
-    worker.check_objective(training.metric, loaded)
+    world = _world_of(wish)
+    return _train_here(wish, on_report) if world is None else _train_in(world, wish, on_report)
 
-    def reporter(report: Report) -> Decision:
-        kept.add(report)
-        if on_report is not None:
-            on_report(report)
-        return Decision.CONTINUE
+
+def _world_of(wish: Wish) -> World | None:
+    try:
+        world = world_in(os.environ)
+    except ValueError as error:
+        raise InvalidTrainingError([str(error)]) from error
+    if world is not None and wish.ranks not in (1, world.world_size):
+        raise InvalidTrainingError(
+            [f"ranks: {wish.ranks}, and {world.world_size} have been started already (WORLD_SIZE); leave it out"]
+        )
+    return world
+
+
+def _train_here(wish: Wish, on_report: Callable[[Report], object] | None) -> Trained:
+    """Train on ranks of our own."""
+    prepared = prepare(wish)
 
     from trainers.launching import run_on_ranks
 
-    result = run_on_ranks(partial(_fit, reference, task, loaded), ranks, reporter, device=device)
-    return Trained(
-        result=result,
-        metrics=kept.best_metrics(),
-        test=_on_test_split(worker, task, loaded, kept.best, device),
-        best=kept.root / kept.best,
-        last=kept.root / kept.last,
-    )
+    work, listener = partial(_fit, prepared.reference, prepared.task, prepared.data), _Listener(prepared, on_report)
+    result = run_on_ranks(work, wish.ranks, listener, device=wish.device)
+    listener.check()
+    return _trained(prepared, result, wish.device)
+
+
+def _train_in(world: World, wish: Wish, on_report: Callable[[Report], object] | None) -> Trained:
+    """Train on ranks that run already; this is one of them."""
+    with joined(world, wish.device) as ranks:
+        with ranks.together("preparing the training"):
+            prepared = prepare(replace(wish, ranks=world.world_size), has_devices=True)
+        listener = _Listener(prepared, on_report)
+        result = _fit(prepared.reference, prepared.task, prepared.data, ranks, listener)
+        with ranks.together("ending the training"):
+            listener.check()
+            trained = _trained(prepared, result, str(ranks.device)) if ranks.is_first else None
+        return next(found for found in ranks.gather_objects(trained) if found is not None)
 
 
 def _fit(reference: str, task: TrainTask, data: Any, ranks: "Ranks", reporter: Reporter) -> TrialResult:
+    if ranks.world_size > 1:
+        ranks.check_same("task", task.model_dump_json())
     return load_trainer(reference).fit(task, data, ranks, reporter)
 
 
-def _on_test_split(
-    trainer: Trainer, task: TrainTask, data: Any, checkpoint: str, device: str | None
-) -> Mapping[str, float] | None:
+class _Listener:
+    """Takes the reports. An error on the way ends the training, and is raised after it: it is not of the training."""
+
+    def __init__(self, prepared: Prepared, on_report: Callable[[Report], object] | None) -> None:
+        self._kept, self._on_report = prepared.kept, on_report
+        self._error: Exception | None = None
+
+    def __call__(self, report: Report) -> Decision:
+        try:
+            self._kept.add(report)
+            if self._on_report is not None:
+                self._on_report(report)
+        except Exception as error:
+            self._error = error
+            return Decision.STOP
+        return Decision.CONTINUE
+
+    def check(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+
+def _trained(prepared: Prepared, result: TrialResult, device: str | None) -> Trained:
+    kept, root = prepared.kept, Path(prepared.task.artifacts_root)
+    return Trained(
+        result=result,
+        metrics=kept.best_metrics(),
+        test=_on_test_split(prepared, device),
+        best=None if kept.best is None else root / kept.best,
+        last=None if kept.last is None else root / kept.last,
+    )
+
+
+def _on_test_split(prepared: Prepared, device: str | None) -> Mapping[str, float] | None:
     from trainers.distributed import Ranks
 
+    task, checkpoint = prepared.task, prepared.kept.best
+    if checkpoint is None or not prepared.trainer.can_evaluate():
+        return None
     evaluation = EvaluateTask(
         space=task.space,
         configuration=task.configuration,
@@ -154,50 +197,6 @@ def _on_test_split(
         split="test",
     )
     try:
-        return trainer.evaluate(evaluation, data, Ranks.alone(device))
+        return prepared.trainer.evaluate(evaluation, prepared.data, Ranks.alone(device))
     except BadDataError:
         return None  # the data were cut without a test split
-
-
-def _resolved(
-    space: SearchSpace, trainer: Trainer, data: DataSpec, settings: Mapping[str, Any]
-) -> tuple[TrainConfig, Configuration]:
-    """Tell the space's parameters from the training's fields, and check both."""
-    problems = []
-    fields = {name for name in TrainConfig.model_fields if name in trainer.hyperparameters} | set(_OF_THE_SEARCH)
-    for name in settings:
-        if name not in fields and name not in space.parameters:
-            hint = did_you_mean(name, [*space.parameters, *fields])
-            problems.append(
-                f"no setting {name!r};{hint} parameters of {space.name}: {', '.join(space.parameters)}; "
-                f"of the training: {', '.join(sorted(fields))}"
-            )
-    values = {**(space.defaults or {}), **{name: settings[name] for name in settings if name in space.parameters}}
-    try:
-        configuration = space.validate(values)
-    except InvalidConfigurationError as error:
-        problems += error.problems
-        configuration = Configuration({})
-    chosen = {name: value for name, value in configuration.items() if name in fields & set(space.names("training"))}
-    chosen |= {name: value for name, value in settings.items() if name in fields - set(space.parameters)}
-    metric = chosen.setdefault("metric", next(iter(trainer.measured(data))))
-    measured = trainer.measured(data)
-    if metric not in measured:
-        problems.append(f"no metric {metric!r};{did_you_mean(str(metric), measured)} measured: {', '.join(measured)}")
-    chosen.setdefault("direction", measured.get(str(metric), "maximize"))
-    training = TrainConfig()
-    try:
-        training = TrainConfig.model_validate(chosen)
-    except ValidationError as error:
-        problems += [
-            f"{'.'.join(map(str, details['loc']))}={details['input']!r}: {details['msg'].lower()}"
-            for details in error.errors(include_url=False)
-        ]
-    if reason := None if problems else space.refusal(configuration):
-        problems.append(f"{space.name} refuses the configuration: {reason}")
-    if problems:
-        raise InvalidTrainingError(problems)
-    return training, configuration
-
-
-_OF_THE_SEARCH = ("epochs", "metric", "direction", "precision", "seed")

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from search_spaces.configuration import JsonScalar
 from search_spaces.errors import did_you_mean
-from trainers.config import Direction, EvaluateTask, TrainConfig, TrainTask
+from trainers.config import SEARCH_FIELDS, Direction, EvaluateTask, TrainConfig, TrainTask
+from trainers.data.spec import DataSpec
 from trainers.errors import UserCodeError
+from trainers.loss_choice import TargetKind, loss_mistakes
+from trainers.method_choice import method_mistakes, missing_teacher
 from trainers.reporting import Reporter, TrialResult
 from trainers.trainer import Trainer
 
@@ -22,8 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HYPERPARAMETERS", "Supervised"]
 
-_OF_THE_SEARCH = {"epochs", "metric", "direction", "precision", "parallel", "seed"}
-HYPERPARAMETERS = frozenset(TrainConfig.model_fields) - _OF_THE_SEARCH - {"loader_workers"}
+HYPERPARAMETERS = frozenset(TrainConfig.model_fields) - {*SEARCH_FIELDS, "loader_workers"}
 """Training parameters that a search space may set: all but those that belong to the search, and that of data which do
 not lie in memory."""
 
@@ -31,9 +33,11 @@ not lie in memory."""
 class Supervised(Trainer):
     """Learns from items with known answers, with a network that the search space builds.
 
-    DDP, mixed precision, exact resumption. A report holds the metrics of the validation split, `train_loss`,
-    `learning_rate`, `gradient_norm`, `skipped_steps`, and what the clock told (`trainers.monitoring`). Subclasses read
-    data and make a Problem of them.
+    On one rank or several (copies, cut weights or stages, see `trainers.parallel`), in mixed precision, and resumed
+    exactly.
+
+    A report holds the metrics of the validation split, `train_loss`, `learning_rate`, `gradient_norm`, `skipped_steps`,
+    and what the clock told (`trainers.monitoring`). Subclasses read data and make a Problem of them.
     """
 
     has_networks: ClassVar[bool] = True
@@ -42,13 +46,33 @@ class Supervised(Trainer):
     def problem(self, data: Any, training: TrainConfig, device: "torch.device") -> "Problem":
         """Return what `load` returned as a training problem on a device."""
 
+    @abstractmethod
+    def target_kind(self, data: DataSpec) -> TargetKind | None:
+        """Return what the targets of some data are, reading no more than must be; None: something of a person's own.
+
+        Raises:
+            BadDataError: the data cannot be read.
+        """
+
+    def mistakes(self, training: TrainConfig, data: DataSpec) -> list[str]:
+        """Return which loss and which methods do not fit the data, and whether the teacher is missing."""
+        kind = self.target_kind(data)
+        return [
+            *(loss_mistakes(training, kind) if kind is not None else []),
+            *method_mistakes(training, self.hyperparameters, tells_classes=kind == "classes"),
+            *missing_teacher(training),
+        ]
+
     def fingerprint(self, data: Any) -> str:
         """Return the digest of all items and splits."""
         digest: str = data.fingerprint
         return digest
 
     def measured_on(self, data: Any) -> Mapping[str, Direction]:
-        """Return what `measured` says of the data, from what `load` returned: their files may lie elsewhere."""
+        """Return what `measured` says of the data, from what `load` returned: their files may lie elsewhere.
+
+        An epoch leaves out what has no value: `r2` where all targets are equal, `auc` where only one class occurs.
+        """
         return self.metrics
 
     def fit(self, task: TrainTask, data: Any, ranks: "Ranks", reporter: Reporter) -> TrialResult:

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from trainers.data.tables import TableData, TableSplit
-from trainers.host_arrays import shared_tensor
 from trainers.problem import Batch
+from trainers.resident import pick, shared_tensor
 
 __all__ = ["DeviceRows"]
 
@@ -41,4 +41,4 @@ class DeviceRows:
 
         Shapes: -> numbers_nD float32, categories_nC int64, targets_n int64 or float32; not to be written to.
         """
-        return Batch((self._numbers_ND[rows], self._categories_NC[rows]), self._targets_N[rows])
+        return Batch((pick(self._numbers_ND, rows), pick(self._categories_NC, rows)), pick(self._targets_N, rows))

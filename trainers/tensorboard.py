@@ -94,8 +94,10 @@ class Board:
 
     def gradients(self, weights: "Iterable[tuple[str, nn.Parameter]]") -> None:
         """Keep the gradients of the last step of an epoch until it is written."""
+        from trainers.optimizers.sharded import own_part
+
         self._gradients = {
-            name: _own_part(weight.grad).cpu().clone() for name, weight in weights if weight.grad is not None
+            name: own_part(weight.grad).cpu().clone() for name, weight in weights if weight.grad is not None
         }
 
     def epoch(self, epoch: int, metrics: Mapping[str, float], weights: "Iterable[tuple[str, torch.Tensor]]") -> None:
@@ -106,10 +108,12 @@ class Board:
             metrics: all that was measured.
             weights: those in training.
         """
+        from trainers.optimizers.sharded import own_part
+
         for name, value in metrics.items():
             self._writer.add_scalar(_tag(name), value, epoch)
         for name, weight in weights:
-            self._add_histogram(f"weights/{name}", _own_part(weight.detach()).cpu(), epoch)
+            self._add_histogram(f"weights/{name}", own_part(weight.detach()).cpu(), epoch)
         for name, gradient in self._gradients.items():
             self._add_histogram(f"gradients/{name}", gradient, epoch)
         self._writer.flush()
@@ -150,12 +154,6 @@ def _per_channel(values: object, images_NCHW: "torch.Tensor") -> "torch.Tensor |
     import torch
 
     return torch.tensor(values, dtype=torch.float32, device=images_NCHW.device).view(-1, 1, 1)
-
-
-def _own_part(tensor: "torch.Tensor") -> "torch.Tensor":
-    """Return this rank's part of a tensor that is cut over the ranks, or the tensor itself."""
-    part: torch.Tensor = tensor.to_local() if hasattr(tensor, "to_local") else tensor
-    return part
 
 
 def _tag(name: str) -> str:

@@ -3,17 +3,15 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 import torch
-from torch import nn
 
-from trainers.classification import check_logits, facts_of_classes
+from trainers.classification import ClassificationProblem, facts_of_classes
 from trainers.config import TrainConfig
 from trainers.data.spec import SplitName
 from trainers.data.texts import TextData
 from trainers.data.texts_hiding import HiddenTokens, draw_hidden_tokens
 from trainers.data.tokenizer import FILLING, UNKNOWN
 from trainers.losses import build_loss
-from trainers.metrics.classification import ClassificationMeter
-from trainers.problem import Batch, Items, Meter, Problem
+from trainers.problem import Batch, Items
 from trainers.reporting import JsonValue
 from trainers.seeds import Purpose, random_generator
 from trainers.texts import DeviceTexts
@@ -21,7 +19,7 @@ from trainers.texts import DeviceTexts
 __all__ = ["TextProblem"]
 
 
-class TextProblem(Problem):
+class TextProblem(ClassificationProblem):
     """Which class does a text belong to?
 
     Args:
@@ -59,18 +57,6 @@ class TextProblem(Problem):
     def items(self, split: SplitName) -> Items:
         """Return a split to measure on; nothing is hidden in it."""
         return DeviceTexts(self._data.split(split), self.input_shape.length, self._device)
-
-    def losses(self, answers: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """Return the loss of each text."""
-        return self._loss(answers, targets)
-
-    def meter(self) -> Meter:
-        """Return an empty meter."""
-        return ClassificationMeter(self.num_outputs, self._device)
-
-    def check_network(self, network: nn.Module) -> None:
-        """Refuse a network that does not answer one logit for each class."""
-        check_logits(network, self.example().inputs, self.num_outputs)
 
     def blueprint(self) -> Mapping[str, JsonValue]:
         """Return what turns texts into tokens, and logits into classes."""

@@ -6,8 +6,8 @@ import torch
 
 from trainers.data.texts import TextSplit
 from trainers.data.tokenizer import FILLING
-from trainers.host_arrays import shared_tensor
 from trainers.problem import Batch
+from trainers.resident import pick, shared_tensor
 
 __all__ = ["DeviceTexts"]
 
@@ -55,7 +55,8 @@ class DeviceTexts:
 
         Shapes: -> tokens_nL (n, length) int64, labels_n (n,) int64; both are the caller's own or not written to.
         """
-        places_nL = self._starts_N[items].unsqueeze(1) + self._places_L[:length]
-        is_text_nL = places_nL < self._ends_N[items].unsqueeze(1)
-        tokens_nL = self._tokens_T[places_nL.clamp_(max=len(self._tokens_T) - 1)].to(torch.int64)
-        return Batch((torch.where(is_text_nL, tokens_nL, FILLING),), self._labels_N[items])
+        places_nL = pick(self._starts_N, items).unsqueeze(1) + self._places_L[:length]
+        is_text_nL = places_nL < pick(self._ends_N, items).unsqueeze(1)
+        flat_places = places_nL.clamp_(max=len(self._tokens_T) - 1).view(-1)
+        tokens_nL = pick(self._tokens_T, flat_places).to(torch.int64).view(places_nL.shape)
+        return Batch((torch.where(is_text_nL, tokens_nL, FILLING),), pick(self._labels_N, items))

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from search_spaces.configuration import JsonScalar
-from trainers.config import Direction, EvaluateTask, TrainTask
+from trainers.config import Direction, EvaluateTask, TrainConfig, TrainTask
 from trainers.data.spec import DataSpec
 from trainers.reporting import Reporter, TrialResult
 
@@ -51,6 +51,20 @@ class Trainer(ABC):
         Nothing at all says that it is not known before the training: then any name is allowed.
         """
         return self.metrics
+
+    def mistakes(self, training: TrainConfig, data: DataSpec) -> list[str]:
+        """Return what of a training's settings cannot be done with some data, one sentence each; empty: nothing.
+
+        It is asked before anything is trained, and loads no torch unless a person's own code does.
+
+        Args:
+            training: the settings, each allowed by itself.
+            data: accepted by `check`; no more of them is read than must be.
+
+        Raises:
+            BadDataError: the data cannot be read.
+        """
+        return []
 
     def can_evaluate(self) -> bool:
         """Return whether `evaluate` measures anything; otherwise a search ends without a test score."""

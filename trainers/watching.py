@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from torch import nn
 
+from trainers.advice import advice_before
 from trainers.config import TrainTask
 from trainers.distributed import Ranks
 from trainers.epoch_log import EpochLog
@@ -77,6 +78,8 @@ class Watch:
         self._log.overflows_are_usual = precision == "fp16"
         task, measured = self._task, problem.facts().get("validation_items")
         self._items = (problem.training_items, measured if isinstance(measured, int) else 0)
+        if self._ranks.is_first:
+            self._log.warn(advice_before(task.training.batch_size, problem.training_items))
         if task.profile and self._ranks.is_first:
             folder = f"{task.artifacts_root}/{task.checkpoint_dir}"
             self._profile = StepProfile(folder, self._ranks.device, steps)
@@ -88,6 +91,7 @@ class Watch:
     def begin_epoch(self, steps: int) -> None:
         """Begin an epoch of so many optimizer steps."""
         self._monitor.begin(steps)
+        self._log.steps = steps
         if self._profile is not None:
             self._profile.begin()
 
@@ -112,8 +116,9 @@ class Watch:
         if self._profile is not None:
             self._profile.step_done()
 
-    def end_epoch(self) -> None:
-        """Measure what the training part of the epoch has cost."""
+    def end_epoch(self, steps_made: int) -> None:
+        """Measure what the training part of the epoch has cost, in which so many steps were not skipped."""
+        self._log.steps_made = steps_made
         self._measured = self._monitor.end()
 
     def measurements(self) -> Mapping[str, float]:

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
 from search_spaces.configuration import JsonScalar
-from search_spaces.parameters import Categorical, Float, Integer
+from search_spaces.parameters import Float, Integer
 from search_spaces.shapes import TextShape
 from search_spaces.space import SearchSpace
+from search_spaces.text_training import text_training, usual_text_training
 
 if TYPE_CHECKING:
     from torch import nn
@@ -25,12 +26,7 @@ SPACE = SearchSpace(
         "windows": Integer(low=1, high=4, role="architecture"),
         "input_dropout": Float(low=0.0, high=0.6, step=0.05, role="architecture"),
         "dropout": Float(low=0.0, high=0.7, step=0.05, role="architecture"),
-        "optimizer": Categorical(choices=("adam", "adamw")),
-        "learning_rate": Float(low=1e-4, high=3e-2, log=True),
-        "weight_decay": Float(low=1e-6, high=1e-1, log=True),
-        "batch_size": Categorical(choices=(32, 64, 128), ordered=True),
-        "label_smoothing": Float(low=0.0, high=0.2, step=0.05),
-        "augmentation": Float(low=0.0, high=0.4),
+        **text_training(highest_learning_rate=3e-2),
     },
     task="text_classification",
     defaults={
@@ -40,12 +36,7 @@ SPACE = SearchSpace(
         "windows": 3,
         "input_dropout": 0.2,
         "dropout": 0.5,
-        "optimizer": "adamw",
-        "learning_rate": 3e-3,
-        "weight_decay": 1e-2,
-        "batch_size": 64,
-        "label_smoothing": 0.05,
-        "augmentation": 0.1,
+        **usual_text_training(learning_rate=3e-3),
     },
     description="Convolutions of several widths over texts, the strongest response of each, and how they are trained.",
 )

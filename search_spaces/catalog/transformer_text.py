@@ -11,6 +11,7 @@ from search_spaces.configuration import JsonScalar
 from search_spaces.parameters import Categorical, Float, Integer
 from search_spaces.shapes import TextShape
 from search_spaces.space import SearchSpace
+from search_spaces.text_training import text_training, usual_text_training
 
 if TYPE_CHECKING:
     from torch import nn
@@ -26,12 +27,7 @@ SPACE = SearchSpace(
         "expansion": Integer(low=1, high=4, role="architecture"),
         "dropout": Float(low=0.0, high=0.5, step=0.05, role="architecture"),
         "stochastic_depth": Float(low=0.0, high=0.3, step=0.05, role="architecture"),
-        "optimizer": Categorical(choices=("adam", "adamw")),
-        "learning_rate": Float(low=1e-4, high=1e-2, log=True),
-        "weight_decay": Float(low=1e-6, high=1e-1, log=True),
-        "batch_size": Categorical(choices=(32, 64, 128), ordered=True),
-        "label_smoothing": Float(low=0.0, high=0.2, step=0.05),
-        "augmentation": Float(low=0.0, high=0.4),
+        **text_training(highest_learning_rate=1e-2),
     },
     task="text_classification",
     defaults={
@@ -41,12 +37,7 @@ SPACE = SearchSpace(
         "expansion": 2,
         "dropout": 0.1,
         "stochastic_depth": 0.0,
-        "optimizer": "adamw",
-        "learning_rate": 2e-3,
-        "weight_decay": 1e-2,
-        "batch_size": 64,
-        "label_smoothing": 0.05,
-        "augmentation": 0.1,
+        **usual_text_training(learning_rate=2e-3),
     },
     description="Blocks of attention over the tokens of a text, their width and depth, and how they are trained.",
 )

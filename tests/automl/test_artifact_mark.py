@@ -21,7 +21,8 @@ from studies.study import Study
 from studies.trial import TrialState
 from tests.automl.cli.conftest import TOY
 from tests.automl.conftest import Search
-from tests.helpers.commands import Command, environment_of
+from tests.helpers.commands import environment_of
+from tests.helpers.searches import ForkedSearch
 from tests.helpers.stores import names_in, store_url
 
 __all__ = ["store_url"]
@@ -181,7 +182,7 @@ def test_processes_that_start_at_once_share_a_folder(tmp_path: Path) -> None:
     )  # fmt: skip
     with ExitStack() as stack:
         commands = [
-            stack.enter_context(Command(*arguments, folder=tmp_path, environment=environment_of(tmp_path)))
+            stack.enter_context(ForkedSearch(*arguments, folder=tmp_path, environment=environment_of(tmp_path)))
             for _ in range(3)
         ]
         ends = [command.ended() for command in commands]

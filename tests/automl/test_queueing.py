@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from automl import queueing
-from automl.configuration_text import Row, read_table, row_of_words, value_of_text
+from automl.configuration_text import Row, read_table, row_of_words
 from automl.errors import InvalidSpecError
 from search_spaces.configuration import JsonScalar
-from search_spaces.parameters import Categorical, Float, Integer, Parameter
+from search_spaces.parameters import Float
 from studies.standing import Limits
 from studies.storage import Storage
 from studies.study import Study
@@ -78,31 +78,6 @@ def test_words_that_are_no_wish_are_all_named() -> None:
     with pytest.raises(InvalidSpecError, match=r"'x' is not NAME=VALUE\n.*'=3' is not NAME=VALUE\n.*y is given twice"):
         row_of_words(["x", "=3", "y=1", "y=2"])
     assert row_of_words(["a=b=c", "d="]).parameters == {"a": "b=c", "d": ""}
-
-
-@pytest.mark.parametrize(
-    "parameter, text, value",
-    [
-        (Float(low=0.0, high=9.0), "1e-3", 0.001),
-        (Float(low=0.0, high=9.0), "3", 3),
-        (Float(low=0.0, high=9.0), "three", "three"),
-        (Integer(low=0, high=99), "16", 16),
-        (Integer(low=0, high=99), "16.0", 16),
-        (Integer(low=0, high=99), "1.5", 1.5),
-        (Integer(low=0, high=99), "inf", float("inf")),
-        (Categorical(choices=("conv3", "16", 16)), "conv3", "conv3"),
-        (Categorical(choices=("conv3", "16", 16)), "16", "16"),
-        (Categorical(choices=(8, 16)), "16", 16),
-        (Categorical(choices=(0.5, 1.5)), "0.50", 0.5),
-        (Categorical(choices=(True, False)), "true", True),
-        (Categorical(choices=(True, False)), "False", False),
-        (Categorical(choices=(None, "a")), "null", None),
-        (Categorical(choices=(None, "a")), "b", "b"),
-    ],
-)
-def test_text_is_read_by_the_kind_of_its_parameter(parameter: Parameter, text: str, value: JsonScalar) -> None:
-    read = value_of_text(parameter, text)
-    assert (type(read), read) == (type(value), value)
 
 
 @pytest.mark.parametrize(

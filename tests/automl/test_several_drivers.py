@@ -7,8 +7,9 @@ import pytest
 
 from studies.storage import Storage
 from studies.trial import TrialState
-from tests.helpers.commands import Command, environment_of
+from tests.helpers.commands import environment_of
 from tests.helpers.postgres import postgres_server, postgres_url
+from tests.helpers.searches import ForkedSearch
 from tests.helpers.toy import loss_after
 
 __all__ = ["postgres_server", "postgres_url"]
@@ -25,7 +26,7 @@ def search_at_once(storage: str, folder: Path) -> None:
     )  # fmt: skip
     with ExitStack() as stack:
         commands = [
-            stack.enter_context(Command(*arguments, folder=folder, environment=environment_of(folder)))
+            stack.enter_context(ForkedSearch(*arguments, folder=folder, environment=environment_of(folder)))
             for _ in range(DRIVERS)
         ]
         for command in commands:

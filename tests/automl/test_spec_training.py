@@ -130,6 +130,31 @@ def test_all_mistakes_in_constants_are_listed() -> None:
         assert words in text
 
 
+@pytest.mark.parametrize(
+    "fields, words",
+    [
+        ({"space": "nas_small", "set": {"loss": "mse"}}, "set: loss 'mse' is not for classes"),
+        ({"space": "nas_small", "set": {"teacher": "/nowhere/t.pt"}}, "set: teacher='/nowhere/t.pt': there is no such"),
+        ({"space": "tabular_mlp", "data": "diabetes", "set": {"loss": "focal"}}, "set: loss 'focal' is not for"),
+        ({"space": "tabular_mlp", "data": "iris", "set": {"mixup": 0.2}}, "set: no training parameter 'mixup'"),
+    ],
+)
+def test_what_the_task_cannot_do_is_refused_alone(fields: dict[str, Any], words: str) -> None:
+    text = problems_of(**fields)
+    assert text.startswith("1 mistake ")
+    assert words in text
+
+
+def test_space_that_offers_what_the_task_cannot_do_is_refused(tmp_path: Path) -> None:
+    text = """
+        from search_spaces import Categorical, SearchSpace
+        SPACE = SearchSpace("mine", {"loss": Categorical(choices=("focal", "mse"))})
+        def build_model(configuration, input_shape, num_classes):
+            raise NotImplementedError
+        """
+    assert "space 'mine': loss 'mse' is not for classes" in problems_of(space=str(write(tmp_path, "space.py", text)))
+
+
 def test_constants_of_own_code_stand_in_its_configuration(tmp_path: Path) -> None:
     space = str(write(tmp_path, "own.py", OWN_FIT))
     spec = spec_of(space=space, set={"depth": "3", "name": "deep", "fast": "true", "rate": "1e-3", "patience": 2})

@@ -27,6 +27,17 @@ def test_whole_items_are_left_out_and_the_mean_stays() -> None:
     assert float(kept.mean()) == pytest.approx(1.0, abs=0.03)
 
 
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
+def test_branch_in_a_low_format_keeps_its_format_and_its_mean(kind: torch.dtype) -> None:
+    branch = torch.linspace(1.0, 2.0, 501).repeat(64, 1).to(kind)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        kept = drop_branches(branch, 0.1)
+    assert kept.dtype == kind
+    staying = kept[(kept != 0).all(dim=1)]
+    assert float((staying[0].double() / branch[0].double()).mean()) == pytest.approx(1.0 / 0.9, rel=2e-4)
+
+
 def test_evaluation_and_likelihood_0_change_nothing_and_draw_nothing() -> None:
     x, before = torch.randn(5, 3, generator=torch.Generator().manual_seed(0)), torch.get_rng_state()
     assert StochasticDepth(0.9).eval()(x) is x and StochasticDepth(0.0).train()(x) is x

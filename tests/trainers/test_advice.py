@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.trainers.training import Script, tiny_task
-from trainers.advice import EpochFacts, Sign, advice_after
+from trainers.advice import EpochFacts, Sign, advice_after, advice_before
 from trainers.data.arrays import ImageData
 from trainers.distributed import Ranks
 from trainers.tasks import load_trainer
@@ -64,6 +64,19 @@ def test_device_that_waits_for_data_in_two_epochs_warns() -> None:
     assert signs(changed(epochs(), 2, data_wait_share=0.5, utilisation_percent=95.0)) == set()
     slow = changed(epochs(), 2, data_wait_share=0.5, utilisation_percent=40.0)
     assert text(slow).startswith("training waits for data 50 % of the time (epoch 8)")
+
+
+def test_epoch_of_which_most_steps_were_skipped_warns() -> None:
+    assert signs(changed(epochs(), 1, steps=10, steps_made=5)) == set()
+    assert text(changed(epochs(), 1, steps=10, steps_made=4)) == (
+        "gradients overflow: 6 of 10 steps of epoch 8 were skipped; precision bf16 or fp32, or a smaller learning_rate"
+    )
+
+
+def test_batch_that_is_larger_than_the_data_warns() -> None:
+    assert advice_before(40, 40) == []
+    (advice,) = advice_before(1000, 40)
+    assert advice.text.startswith("batch_size=1000 is larger than the 40 training items: an epoch is one step of 40")
 
 
 def test_loss_that_never_fell_warns_after_five_further_epochs() -> None:
@@ -123,3 +136,17 @@ def test_warning_is_logged_and_kept_once(
     assert isinstance(warnings, list)
     assert [str(warning).partition(";")[0] for warning in warnings] == ["weights without a gradient: 0.unused"]
     assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == warnings
+
+
+def test_batch_that_is_larger_than_the_data_is_told_and_its_rate_is_that_of_the_data(
+    few_digits: ImageData, tmp_path: Path
+) -> None:
+    task = tiny_task(
+        tmp_path, batch_size=1000, learning_rate_scaling="linear", reference_batch_size=101, warmup_fraction=0.0
+    )
+    script = Script()
+    result = load_trainer("image_classification").fit(task, few_digits, Ranks.alone("cpu"), script)
+    warnings = result.facts["warnings"]
+    assert isinstance(warnings, list) and len(warnings) == 1
+    assert str(warnings[0]).startswith("batch_size=1000 is larger than the 101 training items")
+    assert script.reports[0].metrics["learning_rate"] == pytest.approx(0.01)

@@ -8,10 +8,13 @@ from torch import nn
 
 from tests.helpers.full_disk import SmallDisk, small_disk
 from tests.helpers.stores import names_in, store_url
-from tests.trainers.training import assert_same_tensors
+from tests.trainers.training import Script, assert_same_tensors, timeless, tiny_task
 from trainers.artifact_files import local_copy, write_file
 from trainers.checkpoint import Checkpoint, checkpoint_name, read_checkpoint, write_checkpoint
+from trainers.data.arrays import ImageData
+from trainers.distributed import Ranks
 from trainers.errors import DamagedCheckpointError, full_disk
+from trainers.tasks import load_trainer
 
 __all__ = ["small_disk", "store_url"]
 
@@ -142,3 +145,15 @@ def test_full_disk_is_told_from_other_reasons(checkpoint: Checkpoint, small_disk
 def test_names_sort_like_epochs() -> None:
     names = [checkpoint_name(epoch) for epoch in (1, 9, 10, 99, 100, 2000)]
     assert names == sorted(names)
+
+
+def test_checkpoint_of_the_release_without_methods_is_gone_on_with(few_digits: ImageData, tmp_path: Path) -> None:
+    trainer, ranks, path = load_trainer("image_classification"), Ranks.alone("cpu"), "trial-0/epoch-0001.pt"
+    whole, resumed = Script(), Script()
+    trainer.fit(tiny_task(tmp_path / "whole"), few_digits, ranks, whole)
+    new = read_checkpoint(tmp_path / "whole" / path)
+    known = ("optimizer", "scaler", "steps_made", "skipped_steps")  # all that it kept
+    old = dataclasses.replace(new, optimization={name: new.optimization[name] for name in known})
+    write_checkpoint(old, tmp_path / "resumed", path)
+    trainer.fit(tiny_task(tmp_path / "resumed", resume_from=path), few_digits, ranks, resumed)
+    assert [timeless(report) for report in resumed.reports] == [timeless(whole.reports[1])]

@@ -3,8 +3,9 @@
 import pytest
 import torch
 
-from trainers.devices import device_of_rank, gpus_of_torch, visible_gpus
+from trainers.devices import device_of_rank, devices_of_ranks, gpus_of_torch, visible_gpus
 from trainers.distributed import default_device
+from trainers.errors import UnsupportedDeviceError
 
 SETTINGS = [
     pytest.param("2,3", ("2", "3"), id="the last two"),
@@ -72,3 +73,40 @@ def test_default_device_is_what_torch_sees(monkeypatch: pytest.MonkeyPatch) -> N
 def test_gpus_of_torch_are_as_many_as_it_counts() -> None:
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     assert len(gpus_of_torch().gpus) == count
+
+
+@pytest.mark.parametrize(
+    "count, wish, visible, devices",
+    [
+        (1, None, 0, ("cpu",)),
+        (2, None, 0, ("cpu", "cpu")),
+        (2, None, 3, ("cuda:0", "cuda:1")),
+        (2, "cpu", 4, ("cpu", "cpu")),
+        (2, "cuda", 2, ("cuda:0", "cuda:1")),
+        (1, "cuda:1", 2, ("cuda:1",)),
+    ],
+)
+def test_each_rank_has_a_device_of_its_own(
+    count: int, wish: str | None, visible: int, devices: tuple[str, ...]
+) -> None:
+    assert devices_of_ranks(count, wish, visible) == devices
+
+
+@pytest.mark.parametrize(
+    "count, wish, visible, words",
+    [
+        (1, "gpu", 1, "no device 'gpu'; give cpu, cuda, or cuda:NUMBER"),
+        (1, "cuda:", 1, "no device 'cuda:'"),
+        (1, "cuda:first", 1, "no device 'cuda:first'"),
+        (1, "cuda", 0, "torch sees no GPU here; give cpu"),
+        (1, "cuda:2", 2, "torch sees 2 GPUs here, the first one is cuda:0"),
+        (2, "cuda:0", 2, "one GPU for 2 ranks; give cuda"),
+        (2, None, 1, "2 ranks need a GPU each, and torch sees one GPU here"),
+        (3, "cuda", 2, "3 ranks need a GPU each, and torch sees 2 GPUs here"),
+    ],
+)
+def test_device_that_a_rank_cannot_have_for_itself_is_refused(
+    count: int, wish: str | None, visible: int, words: str
+) -> None:
+    with pytest.raises(UnsupportedDeviceError, match=words):
+        devices_of_ranks(count, wish, visible)

@@ -15,7 +15,7 @@ from trainers.data.arrays import ImageData
 from trainers.device_load import CpuLoad
 from trainers.distributed import Ranks
 from trainers.errors import DeviceMemoryError
-from trainers.estimates import OPTIMIZER_STATES, estimate_epoch_s, estimate_memory
+from trainers.estimates import OPTIMIZER_STATES, check_fits, estimate_epoch_s, estimate_memory, expected_peak
 from trainers.optimizers import build_optimizer
 from trainers.problem import Batch
 from trainers.tasks import load_trainer
@@ -155,6 +155,22 @@ def test_more_micro_batches_need_less_and_averages_and_ranks_more() -> None:
 def test_time_of_an_epoch_has_its_validation() -> None:
     assert estimate_epoch_s(30.0, training_items=1000, validation_items=0) == 30.0
     assert estimate_epoch_s(30.0, training_items=1000, validation_items=1000) == pytest.approx(40.0)
+
+
+def test_averages_are_not_on_the_device_yet_and_still_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = perceptron()
+    batch, size = Batch((torch.zeros(1, 64),), torch.zeros(1)), 4 * sum(w.numel() for w in network.parameters())
+    plain = estimate_memory(network, batch, TrainConfig())
+    averaged = estimate_memory(network, batch, TrainConfig(ema=0.9))
+    assert plain is not None and averaged is not None
+    assert (plain.weights, plain.averages, averaged.weights, averaged.averages) == (size, 0, size, size)
+    load = CpuLoad()
+    monkeypatch.setattr(load, "memory_bytes", lambda: 0)
+    assert expected_peak(averaged, load) - expected_peak(plain, load) == size
+    monkeypatch.setattr(load, "available_bytes", lambda: plain.peak - size)
+    check_fits(plain, load, 64)
+    with pytest.raises(DeviceMemoryError, match=r"weights 4 MiB, averages 4 MiB, gradients 4 MiB"):
+        check_fits(averaged, load, 64)
 
 
 def test_training_that_cannot_fit_is_refused_with_both_numbers(

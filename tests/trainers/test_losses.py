@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, get_args
 
 import numpy as np
@@ -62,6 +63,13 @@ def test_class_losses_are_float32_and_know_no_items(name: LossName) -> None:
     loss = class_loss(name)
     assert loss(LOGITS_NK.bfloat16(), LABELS_N).dtype == torch.float32
     assert loss(LOGITS_NK[:0], LABELS_N[:0]).shape == (0,)
+
+
+@pytest.mark.parametrize("loss", [cross_entropy, binary, partial(focal, gamma=2.0)], ids=["cross", "binary", "focal"])
+@pytest.mark.parametrize("target", [-1, -100, 3])
+def test_no_class_loss_leaves_an_item_out_in_silence(loss: Loss, target: int) -> None:
+    with pytest.raises((IndexError, RuntimeError)):
+        loss(torch.zeros(2, 3), torch.tensor([0, target]))
 
 
 def test_class_weights_are_factors_of_the_items_of_a_class() -> None:

@@ -48,13 +48,13 @@ def test_skipped_steps_are_counted_and_move_neither_schedule_nor_weights(clip: f
     made = []
     for gradient in (float("inf"), float("nan"), 1.0):
         before = network.linear.weight.item()
-        optimization.backward((network.linear.weight * gradient).sum())
+        optimization.backward((network.linear.weight * gradient).sum(), 1.0)
         made.append(optimization.step())
         assert (network.linear.weight.item() != before) == made[-1]
     assert made == [False, False, True]
     assert (optimization.skipped_steps, optimization.steps_made) == (2, 1)
     assert optimization.last_learning_rate == optimization.learning_rate_at(0)
-    optimization.backward(network.linear.weight.sum())
+    optimization.backward(network.linear.weight.sum(), 1.0)
     optimization.step()
     assert optimization.last_learning_rate == optimization.learning_rate_at(1)
 
@@ -82,7 +82,7 @@ def test_fp16_moves_a_weight_whose_gradient_halves_cannot_hold() -> None:
 def test_clipping_bounds_the_true_gradient_norm(used: UsedPrecision) -> None:
     network = Scale()
     optimization = optimization_of(network, used, learning_rate=0.25, clip=0.5)
-    optimization.backward((network.linear.weight * 100.0).sum())
+    optimization.backward((network.linear.weight * 100.0).sum(), 1.0)
     assert optimization.step()
     assert network.linear.weight.item() == pytest.approx(1.0 - 0.25 * 0.5, abs=1e-4)
 
@@ -90,7 +90,7 @@ def test_clipping_bounds_the_true_gradient_norm(used: UsedPrecision) -> None:
 def test_gradients_are_forgotten_after_a_step() -> None:
     network = Scale()
     optimization = optimization_of(network, "fp32")
-    optimization.backward(network.linear.weight.sum())
+    optimization.backward(network.linear.weight.sum(), 1.0)
     optimization.step()
     assert network.linear.weight.grad is None
 

@@ -11,9 +11,11 @@ from torch import nn
 from search_spaces.configuration import JsonScalar
 from tests.trainers.rank_pool import RankPool
 from tests.trainers.training import (
-    Script,
+    SMOOTH,
+    assert_same_course,
     assert_same_tensors,
     evaluation_of,
+    fit,
     last_checkpoint,
     tiny_task,
     two_classes,
@@ -28,14 +30,6 @@ from trainers.reporting import Decision, Report, TrialResult
 from trainers.tasks import load_trainer
 
 trainer = load_trainer("image_classification")
-SMOOTH: dict[str, Any] = {"optimizer": "sgd", "learning_rate": 0.1}
-
-
-def fit(
-    ranks: Ranks, task: TrainTask, data: ImageData, decisions: dict[int, Decision] | None = None
-) -> tuple[TrialResult, list[Report]]:
-    script = Script(decisions)
-    return trainer.fit(task, data, ranks, script), script.reports
 
 
 @pytest.mark.parametrize(
@@ -59,9 +53,7 @@ def test_two_ranks_equal_one(pair: RankPool, few_digits: ImageData, tmp_path: Pa
     assert second[1] == []  # only rank 0 reports
     one, two = last_checkpoint(tmp_path / "1"), last_checkpoint(tmp_path / "2")
     assert_same_tensors(dict(one.network), dict(two.network), tolerance)
-    for ours, theirs in zip(first[1], alone, strict=True):
-        assert ours.metrics["train_loss"] == pytest.approx(theirs.metrics["train_loss"], abs=tolerance)
-        assert ours.metrics["loss"] == pytest.approx(theirs.metrics["loss"], abs=tolerance)
+    assert_same_course(first[1], alone, tolerance)
 
 
 def test_batch_norm_statistics_are_equal_on_both_ranks_and_in_the_checkpoint(

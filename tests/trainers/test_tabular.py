@@ -17,7 +17,8 @@ from tests.trainers.rank_pool import RankPool
 from tests.trainers.training import Script, assert_same_tensors, last_checkpoint
 from trainers.config import EvaluateTask, LossName, TrainConfig, TrainTask
 from trainers.data.spec import DataSpec
-from trainers.data.tables import TableData, load_table
+from trainers.data.table_loading import load_table
+from trainers.data.tables import TableData
 from trainers.distributed import Ranks
 from trainers.errors import BadDataError, UserCodeError
 from trainers.reporting import Report, TrialResult

@@ -13,6 +13,7 @@ from trainers.distributed import Ranks
 from trainers.errors import UserCodeError
 from trainers.reporting import Decision
 from trainers.tasks import load_trainer
+from trainers.tensorboard import Board
 
 pytest.importorskip("tensorboard", reason="the test needs: pip install 'automl[tensorboard]'")
 trainer = load_trainer("image_classification")
@@ -89,3 +90,21 @@ def test_missing_package_ends_the_training_with_the_command_that_installs_it(
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(UserCodeError, match=r"pip install 'automl\[tensorboard\]'"):
         trainer.fit(with_board(tiny_task(tmp_path)), few_digits, ALONE, Script())
+
+
+def test_board_is_closed_where_the_training_cannot_be_set_up(
+    few_digits: ImageData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError("no room for the graph")
+
+    def close(board: Board) -> None:
+        closed.append(board)
+        closes(board)
+
+    closed, closes = list[Board](), Board.close
+    monkeypatch.setattr(Board, "graph", fail)
+    monkeypatch.setattr(Board, "close", close)
+    with pytest.raises(OSError, match="no room for the graph"):
+        trainer.fit(with_board(tiny_task(tmp_path)), few_digits, ALONE, Script())
+    assert len(closed) == 1

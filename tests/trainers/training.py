@@ -1,24 +1,30 @@
 """Short ways to train in tests: a task, a reporter that remembers, and comparisons of what came out."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 
 from search_spaces.configuration import JsonScalar
 from trainers.checkpoint import Checkpoint, read_checkpoint
 from trainers.config import EvaluateTask, TrainConfig, TrainTask
 from trainers.data.arrays import ImageData, ImageSplit
+from trainers.distributed import Ranks
 from trainers.monitoring import CLOCK_METRICS
-from trainers.reporting import Decision, Report
+from trainers.reporting import Decision, Report, TrialResult
+from trainers.tasks import load_trainer
 
 __all__ = [
     "PLAIN",
+    "SMOOTH",
     "Script",
+    "assert_same_course",
     "assert_same_tensors",
     "evaluation_of",
+    "fit",
     "last_checkpoint",
     "timeless",
     "tiny_task",
@@ -26,6 +32,8 @@ __all__ = [
 ]
 
 PLAIN: Mapping[str, JsonScalar] = {"width": 4, "norm": "batch", "dropout": 0.0, "kind": "sound"}
+SMOOTH: Mapping[str, Any] = {"optimizer": "sgd", "learning_rate": 0.1}
+"""A training in which a small difference of the weights stays small."""
 
 
 class Script:
@@ -58,6 +66,14 @@ def tiny_task(
     )
 
 
+def fit(
+    ranks: Ranks, task: TrainTask, data: ImageData, decisions: dict[int, Decision] | None = None
+) -> tuple[TrialResult, list[Report]]:
+    """Train on images as one of some ranks; return also what was reported."""
+    script = Script(decisions)
+    return load_trainer("image_classification").fit(task, data, ranks, script), script.reports
+
+
 def evaluation_of(task: TrainTask) -> EvaluateTask:
     """Measure the checkpoint of a task's last epoch on the validation split."""
     return EvaluateTask(
@@ -76,6 +92,16 @@ def last_checkpoint(root: Path) -> Checkpoint:
 def timeless(report: Report) -> dict[str, float]:
     """Return what must be equal in two equal trainings: all but the clock's part."""
     return {name: value for name, value in report.metrics.items() if name not in CLOCK_METRICS}
+
+
+def assert_same_course(
+    ours: Sequence[Report], theirs: Sequence[Report], tolerance: float, names: Sequence[str] = ("train_loss", "loss")
+) -> None:
+    """Compare what the epochs of two trainings have measured."""
+    for one, other in zip(ours, theirs, strict=True):
+        assert {name: one.metrics[name] for name in names} == pytest.approx(
+            {name: other.metrics[name] for name in names}, abs=tolerance
+        )
 
 
 def assert_same_tensors(left: Any, right: Any, tolerance: float = 0.0) -> None:

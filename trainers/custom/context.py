@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from search_spaces.configuration import JsonScalar
 from trainers.checkpoint import Checkpoint, checkpoint_name, write_checkpoint
 from trainers.config import TrainTask
-from trainers.custom.course import Course
+from trainers.custom.course import Course, origin_of
 from trainers.custom.states import plain_state
 from trainers.distributed import Ranks
 from trainers.errors import PeerFailedError, TrialError, UserCodeError
@@ -130,11 +130,7 @@ class Context:
             optimization={"state": plain_state(state)},
             best=course.best.state(),
             metrics=numbers,
-            blueprint={
-                "space": task.space,
-                "configuration": dict(task.configuration),
-                "fingerprint": self._fingerprint,
-            },
+            blueprint=origin_of(task, self._fingerprint),
         )
         path = f"{task.checkpoint_dir.rstrip('/')}/{checkpoint_name(course.epoch)}"
         return write_checkpoint(checkpoint, task.artifacts_root, path)

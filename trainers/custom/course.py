@@ -10,7 +10,7 @@ from trainers.early_stopping import BestEpoch
 from trainers.errors import NonFiniteLossError, UserCodeError
 from trainers.reporting import CheckpointFile, Decision, JsonValue, Report, Reporter, TrialResult
 
-__all__ = ["Course", "numbers_of"]
+__all__ = ["Course", "numbers_of", "origin_of"]
 
 
 class Course:
@@ -96,6 +96,11 @@ class Course:
         if self.decision is Decision.PAUSE and not self.is_done:
             return TrialResult(outcome="paused", epoch=self.epoch, facts=facts)
         return TrialResult(outcome="completed", epoch=self.epoch, facts=facts)
+
+
+def origin_of(task: TrainTask, fingerprint: str) -> dict[str, JsonValue]:
+    """Return what a checkpoint says of the training that it is of; `trainers.fitting.check_belongs` reads it."""
+    return {"space": task.space, "configuration": dict(task.configuration), "fingerprint": fingerprint}
 
 
 def numbers_of(metrics: object, origin: str) -> dict[str, float]:

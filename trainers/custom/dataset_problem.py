@@ -3,13 +3,14 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
 from trainers.classification import check_logits
 from trainers.config import TrainConfig
 from trainers.custom.course import numbers_of
-from trainers.custom.datasets import OwnDatasets
+from trainers.custom.datasets import OwnDatasets, target_check
 from trainers.custom.files import OwnFile
 from trainers.custom.own_meter import LossMeter, OwnMeter
 from trainers.data.spec import SplitName
@@ -108,6 +109,7 @@ class DatasetProblem(Problem):
             workers=workers,
             device=self._device,
             collation=Collation(own=self._file.function("collate"), is_flat=self._is_usual),
+            check=target_check(self._file, split, self._data.kind, self.num_outputs),
         )
 
 
@@ -125,25 +127,22 @@ class _Measured:
 
 
 def _loss(data: OwnDatasets, file: OwnFile, training: TrainConfig, device: torch.device) -> Loss:
+    if training.class_weights != "none":
+        raise UserCodeError(
+            f"class_weights={training.class_weights!r} needs the classes of all items beforehand, which the datasets "
+            f"of {file.path.name} tell one by one; give 'none', or weigh the classes in loss(answers, targets)"
+        )
     own = file.function("loss")
     if own is not None:
         return _per_item(own)
     if data.kind == "classes":
-        return build_loss(training, _no_labels(training), data.num_outputs, device)
+        return build_loss(training, np.zeros(0, dtype=np.int64), data.num_outputs, device)
     if data.kind == "numbers":
         return build_number_loss(training)
     raise UserCodeError(
         f"{file.path.name}: the targets of the datasets are neither whole numbers (classes) nor numbers; define "
         "loss(answers, targets)"
     )
-
-
-def _no_labels(training: TrainConfig) -> Any:
-    """The labels are needed for balanced class weights only, which these datasets do not offer."""
-    import numpy as np
-
-    assert training.class_weights == "none"
-    return np.zeros(0, dtype=np.int64)
 
 
 def _per_item(own: Callable[..., Any]) -> Loss:

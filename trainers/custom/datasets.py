@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import torch
+from torch.utils.data import TensorDataset
 
 from trainers.custom.files import Carried, OwnFile
 from trainers.custom.sources import source_fingerprint
@@ -13,8 +14,9 @@ from trainers.data.spec import SplitName
 from trainers.errors import BadDataError, UserCodeError
 from trainers.feeding.generators import kept_generators, seed_generators
 from trainers.feeding.items import Collation
+from trainers.feeding.targets import TargetCheck
 
-__all__ = ["OwnDatasets", "TargetKind", "make_datasets"]
+__all__ = ["OwnDatasets", "TargetKind", "make_datasets", "target_check"]
 
 TargetKind: TypeAlias = Literal["classes", "numbers", "other"]
 """What a target is: a whole number that names a class, a number, or something that only an own loss understands."""
@@ -60,7 +62,7 @@ def make_datasets(file: OwnFile, source: str) -> OwnDatasets:
 
     Raises:
         UserCodeError: it returns something else than datasets, or their items are no (input, target).
-        BadDataError: a split is empty.
+        BadDataError: a split is empty, or has targets that are not allowed.
     """
     found = file.module.datasets(source)
     names: tuple[SplitName, ...] = ("train", "validation", "test")
@@ -75,6 +77,9 @@ def make_datasets(file: OwnFile, source: str) -> OwnDatasets:
     inputs, targets = _first_item(splits["train"], file)
     kind = _kind(targets)
     shapes = tuple(tuple(part.shape[1:]) for part in inputs)
+    num_outputs = _outputs(splits["train"], kind, targets, file)
+    for name, dataset in splits.items():
+        _check_targets(dataset, file, target_check(file, name, kind, num_outputs))
     sizes = ",".join(f"{name}={len(dataset)}" for name, dataset in splits.items())
     return OwnDatasets(
         file=str(file.path),
@@ -82,9 +87,16 @@ def make_datasets(file: OwnFile, source: str) -> OwnDatasets:
         splits=Carried(str(file.path), splits),
         kind=kind,
         input_shape=shapes[0] if len(shapes) == 1 else shapes,
-        num_outputs=_outputs(splits["train"], kind, targets, file),
+        num_outputs=num_outputs,
         fingerprint=f"{source_fingerprint(source)}-{sizes}",
     )
+
+
+def target_check(file: OwnFile, split: SplitName, kind: TargetKind, num_outputs: int) -> TargetCheck | None:
+    """Return which targets the items of a split may have; None: only the file's own loss knows."""
+    if kind == "other" or file.function("loss") is not None:
+        return None
+    return TargetCheck(place=f"{file.path.name}: {split}", classes=num_outputs if kind == "classes" else None)
 
 
 def _check_split(name: str, dataset: Any, file: OwnFile) -> None:
@@ -95,6 +107,12 @@ def _check_split(name: str, dataset: Any, file: OwnFile) -> None:
         )
     if len(dataset) == 0:
         raise BadDataError(f"{file.path.name}: there are no {name} items")
+
+
+def _check_targets(dataset: Any, file: OwnFile, check: TargetCheck | None) -> None:
+    """Look at all targets of a dataset of tensors; of any other they are known when they are read."""
+    if check is not None and type(dataset) is TensorDataset and file.function("collate") is None:
+        check.checked(dataset.tensors[-1].cpu(), lambda: range(len(dataset)))
 
 
 def _first_item(dataset: Any, file: OwnFile) -> tuple[tuple[torch.Tensor, ...], torch.Tensor]:
@@ -119,14 +137,16 @@ def _outputs(dataset: Any, kind: TargetKind, targets: torch.Tensor, file: OwnFil
     classes = getattr(dataset, "classes", None)
     if classes is not None:
         return len(classes)
-    return 1 + max(_targets(dataset))
+    largest = max(_targets(dataset))
+    if largest < 0:
+        raise BadDataError(f"{file.path.name}: the largest target of the train items is {largest}; classes begin at 0")
+    return 1 + largest
 
 
 def _targets(dataset: Any) -> Iterable[int]:
     known = getattr(dataset, "targets", None)
-    if known is not None:
+    if known is not None and getattr(dataset, "target_transform", None) is None:
         return (int(target) for target in known)
-    tensors = getattr(dataset, "tensors", None)  # of a TensorDataset
-    if tensors is not None:
-        return (int(tensors[-1].max()),)
+    if type(dataset) is TensorDataset:
+        return (int(dataset.tensors[-1].max()),)
     return (int(dataset[index][1]) for index in range(len(dataset)))

@@ -1,6 +1,7 @@
 """A person's own file: loaded once, its errors told with their line, its objects carried to other processes."""
 
 import hashlib
+import operator
 import pickle
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import Any, get_args
+from typing import Any, SupportsIndex, get_args
 
 from search_spaces.own_files import import_file, place_in
 from trainers.config import Direction
@@ -84,9 +85,11 @@ class Carried:
             self._value, self._unpack = self._unpack(), None
         return self._value
 
-    def __reduce__(self) -> tuple[Callable[..., "Carried"], tuple[Any, ...]]:
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Callable[..., "Carried"], tuple[Any, ...]]:
         buffers: list[pickle.PickleBuffer] = []
-        content = pickle.dumps(self.value, protocol=5, buffer_callback=buffers.append)
+        # Buffers can stand beside the content from protocol 5 on only; multiprocessing uses an older one.
+        aside = buffers.append if operator.index(protocol) >= 5 else None
+        content = pickle.dumps(self.value, protocol=5, buffer_callback=aside)
         return _arrived, (self._file, content, buffers)
 
 

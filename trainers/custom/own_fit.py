@@ -100,7 +100,8 @@ class OwnFit(Trainer):
         from trainers.custom.course import Course
 
         course = Course(task, reporter)
-        context = self._context(task, course, data, ranks, _checkpoint_to_go_on_from(task, data))
+        with ranks.together("setting up the training"):
+            context = self._context(task, course, data, ranks, _checkpoint_to_go_on_from(task, data))
         with _own_generators(task.training, course.epoch, ranks), own_code(self._file.path):
             try:
                 self._file.module.fit(context)
@@ -122,16 +123,17 @@ class OwnFit(Trainer):
 
         if not self.can_evaluate() or task.split != "test":
             raise BadDataError(f"{self._file.path.name} has no test(context) to measure the split {task.split!r} by")
-        checkpoint = read_checkpoint(f"{task.artifacts_root}/{task.checkpoint}")
-        training = TrainTask(
-            space=task.space,
-            configuration=task.configuration,
-            data=task.data,
-            training=TrainConfig(epochs=checkpoint.epoch, seed=checkpoint.seed),
-            artifacts_root=task.artifacts_root,
-            checkpoint_dir="unused",
-        )
-        context = self._context(training, Course(training, _nobody_asks), data, ranks, checkpoint)
+        with ranks.together("loading the checkpoint"):
+            checkpoint = read_checkpoint(f"{task.artifacts_root}/{task.checkpoint}")
+            training = TrainTask(
+                space=task.space,
+                configuration=task.configuration,
+                data=task.data,
+                training=TrainConfig(epochs=checkpoint.epoch, seed=checkpoint.seed),
+                artifacts_root=task.artifacts_root,
+                checkpoint_dir="unused",
+            )
+            context = self._context(training, Course(training, _nobody_asks), data, ranks, checkpoint)
         with _own_generators(training.training, context.start_epoch, ranks), own_code(self._file.path):
             return numbers_of(self._file.module.test(context), "test(context)")
 
@@ -173,7 +175,7 @@ def _own_generators(training: TrainConfig, epoch: int, ranks: "Ranks") -> Iterat
     from trainers.seeds import Purpose, seed_torch, torch_seed
 
     seed = torch_seed(Purpose.OWN, training.seed, epoch, ranks.rank)
-    with kept_generators():
+    with kept_generators(ranks.device):
         seed_generators(seed)
         seed_torch(seed, ranks.device)
         yield

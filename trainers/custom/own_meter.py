@@ -1,6 +1,7 @@
 """What answers are worth by a person's own loss and own metrics, over the items of all ranks."""
 
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import torch
 
@@ -66,12 +67,10 @@ class OwnMeter:
         """Return the usual metrics and the own ones, which win; the same on every rank.
 
         Raises:
-            UserCodeError: a rank has no items to tell the shape of answers by, or the function fails.
+            UserCodeError: no rank has an item, answers or targets of two items differ in their form, or the function
+                fails.
         """
-        if not self._kept:
-            raise UserCodeError("a rank has no item of its own to measure; use fewer ranks, or more validation items")
-        answers = gather_rows(torch.cat([answers for answers, _ in self._kept]), ranks)
-        targets = gather_rows(torch.cat([targets for _, targets in self._kept]), ranks)
+        answers, targets = self._gathered(ranks)
         own: Mapping[str, float] | None = None
         usual = self._usual.total(ranks)
         with ranks.together("measuring by the file's metrics"):
@@ -82,3 +81,42 @@ class OwnMeter:
     def details(self) -> Mapping[str, JsonValue]:
         """Return the details of the usual metrics."""
         return self._usual.details()
+
+    def _gathered(self, ranks: Ranks) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the answers to all ranks' items and their targets; a rank may have none, as in a pipeline."""
+        forms = ranks.gather_objects({(_form(answers), _form(targets)) for answers, targets in self._kept})
+        found = sorted(set().union(*forms), key=str)
+        if not found:
+            raise UserCodeError("there is no item to measure")
+        if len(found) > 1:
+            told = "; ".join(f"{answers} for {targets}" for answers, targets in found)
+            raise UserCodeError(
+                "metrics(answers, targets) takes all items at once, and their answers and targets have several forms: "
+                f"{told}; let the network and the datasets give each item the same form"
+            )
+        of_answers, of_targets = found[0]
+        answers = [of_answers.no_rows(ranks.device), *(answers for answers, _ in self._kept)]
+        targets = [of_targets.no_rows(ranks.device), *(targets for _, targets in self._kept)]
+        return gather_rows(torch.cat(answers), ranks), gather_rows(torch.cat(targets), ranks)
+
+
+class _Form(NamedTuple):
+    """Of one item's tensor.
+
+    Attributes:
+        shape: its sizes.
+        kind: of its numbers.
+    """
+
+    shape: tuple[int, ...]
+    kind: torch.dtype
+
+    def __str__(self) -> str:
+        return f"{str(self.kind).removeprefix('torch.')} {self.shape}"
+
+    def no_rows(self, device: torch.device) -> torch.Tensor:
+        return torch.zeros((0, *self.shape), dtype=self.kind, device=device)
+
+
+def _form(rows: torch.Tensor) -> _Form:
+    return _Form(tuple(rows.shape[1:]), rows.dtype)

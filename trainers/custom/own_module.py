@@ -15,6 +15,8 @@ from trainers.config import Direction, EvaluateTask, TrainConfig, TrainTask
 from trainers.custom.files import OwnFile, own_code
 from trainers.custom.sources import source_fingerprint
 from trainers.data.spec import DataSpec
+from trainers.loss_choice import OF_CLASSES, TargetKind
+from trainers.method_choice import OF_IMAGES, OF_TEACHERS
 from trainers.metrics.names import NUMBER_METRICS, class_metrics
 from trainers.reporting import Reporter, TrialResult
 from trainers.supervised import HYPERPARAMETERS, Supervised
@@ -28,9 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["OwnModule", "OwnModuleWithLoss"]
 
-_OF_IMAGES = {"augmentation", "rand_augment", "random_erasing", "mixup", "cutmix", "memory_format"}
-_OF_LOSSES = {"loss", "label_smoothing", "focal_gamma", "class_weights", "teacher", "temperature", "distillation"}
-
 _MADE: "WeakKeyDictionary[ModuleType, tuple[str, OwnDatasets]]" = WeakKeyDictionary()
 """The last datasets of each file, with the fingerprint of their source: a search asks for them several times."""
 
@@ -42,7 +41,7 @@ class OwnModule(Supervised):
         file: the file.
     """
 
-    hyperparameters: ClassVar[frozenset[str]] = HYPERPARAMETERS - _OF_IMAGES - {"class_weights"} | {"loader_workers"}
+    hyperparameters: ClassVar[frozenset[str]] = HYPERPARAMETERS - OF_IMAGES - {"class_weights"} | {"loader_workers"}
     metrics: ClassVar[Mapping[str, Direction]] = MappingProxyType({"loss": "minimize"})
 
     def __init__(self, file: OwnFile) -> None:
@@ -63,6 +62,13 @@ class OwnModule(Supervised):
         if self._file.function("loss") is not None or data.kind == "other":
             return {**own, **self.metrics}
         return {**own, **(class_metrics(data.num_outputs) if data.kind == "classes" else NUMBER_METRICS)}
+
+    def target_kind(self, data: DataSpec) -> TargetKind | None:
+        """Return what the targets are; the datasets are made to see that, unless the file has a loss of its own."""
+        if self._file.function("loss") is not None:
+            return None
+        kind = self.load(data).kind
+        return None if kind == "other" else kind
 
     def code_digest(self) -> str:
         """Return the digest of the file."""
@@ -104,4 +110,4 @@ class OwnModule(Supervised):
 class OwnModuleWithLoss(OwnModule):
     """Learns by the file's own `loss`; what shapes the usual losses means nothing to it."""
 
-    hyperparameters: ClassVar[frozenset[str]] = OwnModule.hyperparameters - _OF_LOSSES
+    hyperparameters: ClassVar[frozenset[str]] = OwnModule.hyperparameters - OF_CLASSES - {"loss", *OF_TEACHERS}

@@ -3,25 +3,23 @@
 import json
 import logging
 import os
-import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from search_spaces.errors import did_you_mean
-from trainers.artifact_files import local_copy, write_file
 from trainers.config import Direction, EvaluateTask, TrainTask
 from trainers.custom.command import Command
 from trainers.custom.course import Course
 from trainers.custom.lines import json_object
 from trainers.custom.process import ScriptProcess
+from trainers.custom.script_checkpoint import keep, resumed
 from trainers.custom.sources import source_fingerprint
 from trainers.data.spec import DataSpec
-from trainers.errors import BadDataError, DamagedCheckpointError, UserCodeError
-from trainers.reporting import CheckpointFile, Decision, Reporter, TrialResult
+from trainers.errors import BadDataError, UserCodeError
+from trainers.reporting import Decision, Reporter, TrialResult
 from trainers.trainer import Trainer
 
 if TYPE_CHECKING:
@@ -78,12 +76,14 @@ class Script(Trainer):
             UserCodeError: it has failed, or printed no metric or one that cannot be taken.
             ScriptKilledError: it was killed from outside.
             NonFiniteLossError: the objective is NaN or infinite.
+            DamagedCheckpointError: `resume_from` cannot be gone on with.
+            BadDataError: the source has changed since it was written.
         """
         if ranks.world_size > 1:
             raise UserCodeError(f"a script is one process, not {ranks.world_size} ranks; let it start its own ranks")
         course = Course(task, reporter)
         names: dict[str, None] = {}
-        with tempfile.TemporaryDirectory(prefix="automl-script-") as folder, _resumed(task, course) as start:
+        with tempfile.TemporaryDirectory(prefix="automl-script-") as folder, resumed(task, course, data) as start:
             places = {"epochs": str(task.training.epochs), "seed": str(task.training.seed), "data": task.data.source}
             words = self._command.filled(task.configuration, places)
             environment = _environment(task, Path(folder), start, course.epoch, ranks)
@@ -95,7 +95,7 @@ class Script(Trainer):
                         continue
                     names.update(dict.fromkeys(values))
                     if task.training.metric in values and not course.is_done:
-                        _report(values, task, course, Path(folder))
+                        _report(values, task, course, Path(folder), data)
                     if course.decision is not Decision.CONTINUE or course.best.is_exhausted:
                         break  # which ends the script
                 else:
@@ -110,32 +110,6 @@ class Script(Trainer):
             BadDataError: always.
         """
         raise BadDataError("a script cannot be asked to measure a checkpoint; let it print what it measures")
-
-
-@contextmanager
-def _resumed(task: TrainTask, course: Course) -> Iterator[Path | None]:
-    """Hold the file that the script goes on from; None: it starts anew."""
-    if task.resume_from is None:
-        yield None
-        return
-    with local_copy(f"{task.artifacts_root}/{task.resume_from}") as file, _unpacked(file, course, task) as start:
-        yield start
-
-
-@contextmanager
-def _unpacked(file: Path, course: Course, task: TrainTask) -> Iterator[Path]:
-    """Take what we have written before the script's own file: a line of JSON with the history of the objective."""
-    with tempfile.TemporaryDirectory(prefix="automl-script-") as folder:
-        try:
-            with file.open("rb") as packed:
-                head = json.loads(packed.readline())
-                course.resume(head["epoch"], head["best"])
-                start = Path(folder, Path(head["name"]).name)
-                with start.open("wb") as own:
-                    shutil.copyfileobj(packed, own)
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise DamagedCheckpointError(f"checkpoint {task.resume_from} cannot be read: {error}") from error
-        yield start
 
 
 def _environment(task: TrainTask, folder: Path, start: Path | None, epoch: int, ranks: "Ranks") -> Mapping[str, str]:
@@ -157,7 +131,7 @@ def _environment(task: TrainTask, folder: Path, start: Path | None, epoch: int, 
     return {**threads, **os.environ, **told}
 
 
-def _report(values: Mapping[str, Any], task: TrainTask, course: Course, folder: Path) -> None:
+def _report(values: Mapping[str, Any], task: TrainTask, course: Course, folder: Path, fingerprint: str) -> None:
     """Take a line with the objective as the report of an epoch."""
     epoch = values.get("epoch", course.epoch + 1)
     if isinstance(epoch, bool) or not isinstance(epoch, int) or epoch <= course.epoch:
@@ -170,29 +144,8 @@ def _report(values: Mapping[str, Any], task: TrainTask, course: Course, folder: 
     numbers = course.checked(epoch, own)
     course.take(epoch, numbers)
     name = values.get("checkpoint")
-    checkpoint = None if name is None else _keep(folder, name, task, course)
+    checkpoint = None if name is None else keep(folder, name, task, course, fingerprint)
     course.decision = course.ask(numbers, checkpoint)
-
-
-def _keep(folder: Path, name: object, task: TrainTask, course: Course) -> CheckpointFile:
-    """Write the file that the script names below the artifacts, with what is needed to go on."""
-    file = folder / str(name)
-    if not isinstance(name, str) or file.resolve().parent != folder.resolve() or not file.is_file():
-        raise UserCodeError(
-            f"the script names the checkpoint {name!r}, which is no file in the folder AUTOML_CHECKPOINT_DIR; "
-            "write it there before the line is printed, each under a new name"
-        )
-    head = json.dumps({"epoch": course.epoch, "name": file.name, "best": course.best.state()})
-    path = f"{task.checkpoint_dir.rstrip('/')}/epoch-{course.epoch:04d}.ckpt"
-    with file.open("rb") as own:
-
-        def write(packed: Any) -> None:
-            packed.write(f"{head}\n".encode())
-            shutil.copyfileobj(own, packed)
-
-        facts = write_file(f"{task.artifacts_root}/{path}", write)
-    file.unlink()
-    return CheckpointFile(path=path, epoch=course.epoch, digest=facts.digest, size_bytes=facts.size_bytes)
 
 
 def _check_reported(task: TrainTask, course: Course, names: list[str]) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trainers.data.spec import DataSpec, SplitName
-from trainers.data.splits import stratified_split
+from trainers.data.splits import cut_splits, present_split
 from trainers.errors import BadDataError
 
 __all__ = ["ImageData", "ImageSplit", "LabelledImages", "cut_images"]
@@ -97,9 +97,7 @@ class ImageData:
             BadDataError: there is no test split.
         """
         split = {"train": self.train, "validation": self.validation, "test": self.test}[name]
-        if split is None:
-            raise BadDataError(f"{self.source!r} has no {name} split; set test_fraction above 0")
-        return split
+        return present_split(split, name, self.source, "set test_fraction above 0")
 
 
 def cut_images(images: LabelledImages, spec: DataSpec) -> ImageData:
@@ -111,7 +109,8 @@ def cut_images(images: LabelledImages, spec: DataSpec) -> ImageData:
     names = images.class_names
     if len(names) < 2:
         raise BadDataError(f"{spec.source!r} has {len(names)} class; a classifier needs at least two")
-    train, validation, test = _splits(images, spec)
+    splits = _splits(images, spec)
+    train, validation, test = splits["train"], splits["validation"], splits.get("test")
     mean, std = _channel_statistics(train.images_NCHW)
     return ImageData(
         source=spec.source,
@@ -125,21 +124,13 @@ def cut_images(images: LabelledImages, spec: DataSpec) -> ImageData:
     )
 
 
-def _splits(images: LabelledImages, spec: DataSpec) -> tuple[ImageSplit, ImageSplit, ImageSplit | None]:
-    fractions = []
-    if images.test is None and spec.test_fraction > 0.0:
-        fractions.append(spec.test_fraction)
-    if images.validation is None:
-        fractions.append(spec.validation_fraction)
-    if not fractions:
-        assert images.validation is not None
-        return images.train, images.validation, images.test
-    parts = stratified_split(images.train.labels_N, fractions, spec.split_seed, images.class_names)
-    cut = [images.train.at(indices) for indices in parts]
-    train = cut.pop()
-    validation = images.validation if images.validation is not None else cut.pop()
-    test = cut.pop() if cut else images.test
-    return train, validation, test
+def _splits(images: LabelledImages, spec: DataSpec) -> dict[SplitName, ImageSplit]:
+    own: dict[SplitName, ImageSplit | None] = {"validation": images.validation, "test": images.test}
+    brought = {name: split for name, split in own.items() if split is not None}
+    cut = cut_splits(images.train.labels_N, images.class_names, spec, brought)
+    if len(cut) == 1:  # nothing is cut, and so nothing is copied
+        return {"train": images.train, **brought}
+    return {**{name: images.train.at(indices) for name, indices in cut.items()}, **brought}
 
 
 def _channel_statistics(images_NCHW: npt.NDArray[np.uint8]) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-__all__ = ["Changes", "apply_changes", "augment", "draw_changes", "warp"]
+__all__ = ["Changes", "apply_changes", "draw_changes", "warp"]
 
 # The largest changes, at strength 1.
 _SHIFT = 0.25  # in half widths: an eighth of the image
@@ -93,17 +93,3 @@ def warp(images_NCHW: torch.Tensor, affine_N23: torch.Tensor) -> torch.Tensor:
         affine_N23 = affine_N23 * aspect
     grid = functional.affine_grid(affine_N23, list(images_NCHW.shape), align_corners=False)
     return functional.grid_sample(images_NCHW, grid, mode="bilinear", padding_mode="border", align_corners=False)
-
-
-def augment(images_NCHW: torch.Tensor, strength: float, generator: np.random.Generator) -> torch.Tensor:
-    """Return randomly changed copies of images; a pure function of its arguments.
-
-    Args:
-        images_NCHW: (N, C, H, W) float32 in [0, 1].
-        strength: 0 (unchanged) to 1.
-        generator: where the changes are drawn from.
-    """
-    if strength == 0.0:
-        return images_NCHW
-    changes = draw_changes(len(images_NCHW), strength, generator)
-    return apply_changes(images_NCHW, changes.to(images_NCHW.device))

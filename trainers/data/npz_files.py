@@ -22,6 +22,9 @@ NAMES = (
     "jpeg_train and len_train may stand for x_train; optionally classes"
 )
 
+_LARGEST_LABEL = 2.0**53
+"""Larger whole numbers are not told apart when they are written as floating-point numbers."""
+
 _SPLIT_WORDS: Mapping[str, tuple[str, ...]] = {
     "train": ("train",),
     "validation": ("validation", "valid", "val"),
@@ -140,13 +143,23 @@ def _images(archive: Mapping[str, npt.NDArray[Any]], names: tuple[str, ...]) -> 
 def _labels(labels: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
-    if labels.dtype.kind == "f" and bool((labels == np.round(labels)).all()):
-        labels = labels.astype(np.int64)
+    if labels.dtype.kind == "f" and labels.ndim == 1:
+        labels = _whole(labels, name)
     if labels.ndim != 1 or labels.dtype.kind not in "iubUS":
         raise BadDataError(
             f"{name} has type {labels.dtype} and shape {labels.shape}; needed: a whole number or text per image"
         )
     return labels
+
+
+def _whole(labels: npt.NDArray[Any], name: str) -> npt.NDArray[np.int64]:
+    """Turn labels that were written as floating-point numbers into the whole numbers that they are."""
+    wrong = np.flatnonzero((labels != np.round(labels)) | ~(np.abs(labels) <= _LARGEST_LABEL))  # NaN is in both
+    if len(wrong):
+        told = ", ".join(f"{labels[item]:g} (image {item})" for item in wrong[:5])
+        more = f" and {len(wrong) - 5} more" if len(wrong) > 5 else ""
+        raise BadDataError(f"{name} has labels that are no whole numbers: {told}{more}; repair them, or leave them out")
+    return labels.astype(np.int64)
 
 
 def _class_names(archive: Mapping[str, npt.NDArray[Any]]) -> tuple[str, ...] | None:

@@ -1,19 +1,77 @@
-"""Cuts items into train, validation and test, every class in its own proportion."""
+"""The splits of a data set: cut into train, validation and test, every class in its own proportion, and recognised."""
 
+import hashlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from trainers.data.spec import DataSpec, SplitName
 from trainers.errors import BadDataError
 from trainers.seeds import Purpose, random_generator
 
-__all__ = ["stratified_split"]
+__all__ = ["cut_splits", "fingerprint", "present_split", "stratified_split"]
+
+S = TypeVar("S")
 
 _log = logging.getLogger(__name__)
+
+
+def cut_splits(
+    labels: npt.NDArray[np.int64],
+    class_names: Sequence[str],
+    spec: DataSpec,
+    brought: Collection[SplitName],
+    small_classes: Literal["refuse", "train"] = "refuse",
+) -> dict[SplitName, npt.NDArray[np.int64]]:
+    """Return split -> sorted indices of its items, for all splits that the source does not bring itself.
+
+    Args:
+        labels: (N,) class of each item.
+        class_names: for messages.
+        spec: says how large splits are, and whether there is one to test on.
+        brought: validation and test splits that are there already.
+        small_classes: see `stratified_split`.
+
+    Raises:
+        BadDataError: classes have too few items; see `stratified_split`.
+    """
+    wanted: dict[SplitName, float] = {"test": spec.test_fraction, "validation": spec.validation_fraction}
+    fractions = {name: share for name, share in wanted.items() if share > 0.0 and name not in brought}
+    parts = stratified_split(labels, list(fractions.values()), spec.split_seed, class_names, small_classes)
+    return dict(zip([*fractions, "train"], parts, strict=True))
+
+
+def present_split(split: S | None, name: SplitName, source: str, remedy: str) -> S:
+    """Return a split that is there.
+
+    Raises:
+        BadDataError: it is not.
+    """
+    if split is None:
+        raise BadDataError(f"{source!r} has no {name} split; {remedy}")
+    return split
+
+
+def fingerprint(names: object, splits: Mapping[SplitName, Sequence[npt.NDArray[Any]]]) -> str:
+    """Return the SHA-256 of what tells one data set from another; it is the same on all machines.
+
+    Args:
+        names: plain values, such as the names of classes.
+        splits: the arrays of each split that is there.
+    """
+    digest = hashlib.sha256(repr(names).encode("utf-8", "surrogatepass"))
+    order: tuple[SplitName, ...] = ("train", "validation", "test")
+    for name in order:
+        if name not in splits:
+            digest.update(b"none")
+        for array in splits.get(name, ()):
+            digest.update(repr(array.shape).encode())
+            digest.update(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).data)
+    return digest.hexdigest()
 
 
 def stratified_split(

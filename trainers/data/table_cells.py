@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["NumberForm", "cell_texts", "cell_values", "has_leading_zeros", "number_form", "odd_cells"]
+__all__ = ["NumberForm", "cell_texts", "cell_values", "has_leading_zeros", "number_form", "odd_cells", "unread_cells"]
 
 NumberForm: TypeAlias = Literal["plain", "decimal_comma", "thousands_comma", "date"]
 """How numbers are written: `2050.5`, `2.050,5`, `2,050.5`, or as dates, which count in days since 1970."""
@@ -127,6 +127,21 @@ def cell_values(column: Any, form: NumberForm) -> npt.NDArray[np.float64]:
         microseconds = pc.cast(pc.cast(column, pa.timestamp("us"), safe=False), pa.int64())
         return _finite(microseconds) / _DAY_US
     return _finite(column)
+
+
+def unread_cells(column: Any, values: npt.NDArray[np.float64]) -> list[str]:
+    """Return the cells that stand for something in which `cell_values` has found no number.
+
+    Args:
+        column: the cells.
+        values: what `cell_values` has returned of them.
+    """
+    import pyarrow as pa
+
+    if not _is_text(column.type):
+        return []
+    cells: list[str] = _given(_texts(column).filter(pa.array(np.isnan(values)))).to_pylist()
+    return cells
 
 
 def cell_texts(column: Any) -> Any:

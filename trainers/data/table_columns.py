@@ -11,7 +11,15 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from trainers.data.table_cells import NumberForm, cell_texts, cell_values, has_leading_zeros, number_form, odd_cells
+from trainers.data.table_cells import (
+    NumberForm,
+    cell_texts,
+    cell_values,
+    has_leading_zeros,
+    number_form,
+    odd_cells,
+    unread_cells,
+)
 from trainers.data.table_files import RawTable
 from trainers.errors import BadDataError
 from trainers.reporting import JsonValue
@@ -21,7 +29,6 @@ __all__ = [
     "Column",
     "EncodedRows",
     "NumberColumn",
-    "column_from_json",
     "encode_rows",
     "learn_column",
 ]
@@ -30,10 +37,16 @@ _IDENTIFIER_VALUES = 100
 """A column of texts with more values than this, hardly any of them twice, tells rows apart and nothing else."""
 _MANY_CATEGORIES = 50
 """A category for each of so many values is worth a word to the person."""
-
-
 _ODD_SHARE = 0.1
 """A column with fewer cells that are no number is told of."""
+_LOST_SHARE = 0.5
+"""Later rows with a larger share of cells that are no number, in a column of numbers, are written otherwise."""
+_WRITINGS: Mapping[NumberForm, str] = {
+    "plain": "2050.5",
+    "decimal_comma": "2.050,5",
+    "thousands_comma": "2,050.5",
+    "date": "2024-12-31",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,17 +109,6 @@ class EncodedRows:
     notes: Mapping[str, str]
 
 
-def column_from_json(description: Mapping[str, Any]) -> Column:
-    """Return the column that `to_json` described.
-
-    Raises:
-        TypeError: it is no such description.
-    """
-    if description.get("kind") == "category":
-        return CategoryColumn(name=description["name"], values=tuple(description["values"]))
-    return NumberColumn(**description)
-
-
 def learn_column(
     name: str, cells: Any, separator: str | None, train: npt.NDArray[np.int64]
 ) -> tuple[Column | None, tuple[str, ...]]:
@@ -145,14 +147,14 @@ def encode_rows(columns: Sequence[Column], table: RawTable) -> EncodedRows:
         table: the rows, of the file that was learned from or of another one.
 
     Raises:
-        BadDataError: the table lacks columns; all are named.
+        BadDataError: the table lacks columns, or writes numbers in another way; all are named.
     """
     missing = [repr(column.name) for column in columns if column.name not in table.columns]
     if missing:
         raise BadDataError(
             f"{table.source} has no column {', '.join(missing)}; it has {', '.join(table.columns) or 'none'}"
         )
-    numbers, indicators, categories, notes = [], [], [], {}
+    numbers, indicators, categories, notes, problems = [], [], [], {}, list[str]()
     for column in columns:
         cells = table.columns[column.name]
         if isinstance(column, CategoryColumn):
@@ -161,6 +163,7 @@ def encode_rows(columns: Sequence[Column], table: RawTable) -> EncodedRows:
         else:
             values = cell_values(cells, column.form)
             is_missing = np.isnan(values)
+            problems += _written_otherwise(column, cells, values)
             standard = (values - column.mean) / column.scale
             numbers.append(np.where(is_missing, 0.0, standard).astype(np.float32))
             note = f"{int(is_missing.sum())} missing" if is_missing.any() and not column.indicates else ""
@@ -168,12 +171,28 @@ def encode_rows(columns: Sequence[Column], table: RawTable) -> EncodedRows:
                 indicators.append(is_missing.astype(np.float32))
         if note:
             notes[column.name] = note
+    if problems:
+        raise BadDataError(f"{table.source}: {'; '.join(problems)}; write these columns as in the training rows")
     rows = len(table)
     return EncodedRows(
         numbers_ND=_side_by_side([*numbers, *indicators], rows, np.float32),
         categories_NC=_side_by_side(categories, rows, np.int64),
         notes=notes,
     )
+
+
+def _written_otherwise(column: NumberColumn, cells: Any, values: npt.NDArray[np.float64]) -> list[str]:
+    """Say so when the numbers of a column are written so that they would all be taken for missing ones."""
+    if not np.isnan(values).any():
+        return []
+    lost = unread_cells(cells, values)
+    given = len(lost) + int(np.isfinite(values).sum())
+    if len(lost) <= _LOST_SHARE * given:
+        return []
+    return [
+        f"column {column.name!r} has numbers such as {_WRITINGS[column.form]} in the training rows, and {len(lost)} of "
+        f"{given} cells here are none: {', '.join(map(repr, lost[:3]))}"
+    ]
 
 
 def _learn_numbers(

@@ -153,7 +153,7 @@ def _errors_named(path: Path) -> Iterator[None]:
 
     try:
         yield
-    except (UnicodeDecodeError, pa.ArrowInvalid) as error:
+    except (UnicodeDecodeError, csv.Error, pa.ArrowInvalid) as error:
         reason = str(error).partition("\n")[0]
         if "UTF8" in reason or isinstance(error, UnicodeDecodeError):
             reason += "; if it is Windows-1252, convert it: iconv -f WINDOWS-1252 -t UTF-8"
@@ -179,17 +179,33 @@ def _stream(path: Path) -> Iterator[Any]:
 
 
 def _sample(path: Path) -> tuple[str, str]:
-    """Return the first whole lines of a text file, and its encoding."""
+    """Return the first whole lines of a text file, one at least, and its encoding."""
+    size = _SAMPLE_BYTES
     with _stream(path) as stream:
-        head: bytes = stream.read(_SAMPLE_BYTES)
+        head: bytes = stream.read(size)
+        encoding = _encoding(head, path)
+        while len(head) == size and not _whole_lines(head, encoding).strip():  # a long header goes on
+            if size >= _BLOCK_BYTES:
+                raise BadDataError(f"{path} has no end of a line in its first {size // 2**20} MiB: it is no table")
+            head += stream.read(size)
+            size *= 2
+    is_whole = len(head) < size
+    return head.decode(encoding) if is_whole else _whole_lines(head, encoding), encoding
+
+
+def _encoding(head: bytes, path: Path) -> str:
     encoding = next((name for mark, name in _MARKS if head.startswith(mark)), "utf-8")
     if encoding.startswith("utf-8") and b"\0" in head:
         raise BadDataError(
             f"{path} holds NUL bytes: it is no text, or UTF-16 without a mark; save it as UTF-8 with commas"
         )
-    is_cut = len(head) == _SAMPLE_BYTES
-    text = head.decode(encoding, errors="ignore" if is_cut else "strict")
-    return (text[: text.rfind("\n") + 1] or text) if is_cut else text, encoding
+    return encoding
+
+
+def _whole_lines(head: bytes, encoding: str) -> str:
+    """Return the beginning of a file up to the last end of a line in it, which the cut behind it leaves alone."""
+    text = head.decode(encoding, errors="ignore")
+    return text[: text.rfind("\n") + 1]
 
 
 def _separator(sample: str, path: Path) -> str:
@@ -198,14 +214,21 @@ def _separator(sample: str, path: Path) -> str:
         return "\t"
     most, chosen = 1, None
     for candidate in _SEPARATORS:
-        rows = islice(csv.reader(io.StringIO(sample), delimiter=candidate), _SAMPLE_ROWS)
-        counts = {len(row) for row in rows if row}
+        counts = _cells_per_row(sample, candidate)
         if len(counts) == 1 and max(counts) > most:
             most, chosen = max(counts), candidate
     if chosen is None:  # rows of different lengths are refused later; the header knows best
         header = sample.lstrip("\r\n").partition("\n")[0]
         chosen = max(_SEPARATORS, key=header.count)
     return chosen
+
+
+def _cells_per_row(sample: str, separator: str) -> set[int]:
+    rows = islice(csv.reader(io.StringIO(sample), delimiter=separator), _SAMPLE_ROWS)
+    try:
+        return {len(row) for row in rows if row}
+    except csv.Error:  # without its separator, a long line is one cell beyond the reader's limit
+        return set()
 
 
 def _blank_lines(sample: str) -> int:

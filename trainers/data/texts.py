@@ -1,8 +1,7 @@
 """Texts in memory: numbered tokens per split, in arrays that processes can share without copies; no torch."""
 
-import hashlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy.typing as npt
 
 from search_spaces.shapes import TextShape
 from trainers.data.spec import DataSpec, SplitName
-from trainers.data.splits import stratified_split
+from trainers.data.splits import cut_splits, fingerprint, present_split
 from trainers.data.texts_sources import LabelledTexts, read_texts
 from trainers.data.tokenizer import Tokenizer
 from trainers.errors import BadDataError
@@ -82,9 +81,7 @@ class TextData:
             BadDataError: there is no test split.
         """
         split = {"train": self.train, "validation": self.validation, "test": self.test}[name]
-        if split is None:
-            raise BadDataError(f"{self.source!r} has no {name} split; set test_fraction above 0, or a test_source")
-        return split
+        return present_split(split, name, self.source, "set test_fraction above 0, or a test_source")
 
 
 def load_texts(spec: DataSpec) -> TextData:
@@ -128,16 +125,17 @@ def cut_texts(texts: LabelledTexts, test: LabelledTexts | None, spec: DataSpec) 
         test=numbered.get("test"),
         class_names=class_names,
         tokenizer=tokenizer,
-        fingerprint=_fingerprint(numbered, class_names, tokenizer),
+        fingerprint=fingerprint(
+            (class_names, tokenizer.to_json()),
+            {name: (split.tokens_T, split.ends_N, split.labels_N) for name, split in numbered.items()},
+        ),
     )
 
 
-def _splits(texts: LabelledTexts, test: LabelledTexts | None, spec: DataSpec) -> dict[str, LabelledTexts]:
-    names = ["test"] if test is None and spec.test_fraction > 0.0 else []
-    fractions = [spec.test_fraction] * len(names) + [spec.validation_fraction]
-    parts = stratified_split(texts.labels_N, fractions, spec.split_seed, texts.class_names, small_classes="train")
-    splits = {name: texts.at(indices) for name, indices in zip([*names, "validation", "train"], parts, strict=True)}
-    return splits if test is None else {**splits, "test": test}
+def _splits(texts: LabelledTexts, test: LabelledTexts | None, spec: DataSpec) -> dict[SplitName, LabelledTexts]:
+    brought: dict[SplitName, LabelledTexts] = {} if test is None else {"test": test}
+    cut = cut_splits(texts.labels_N, texts.class_names, spec, brought, small_classes="train")
+    return {**{name: texts.at(indices) for name, indices in cut.items()}, **brought}
 
 
 def _numbered(texts: LabelledTexts, tokenizer: Tokenizer) -> TextSplit:
@@ -149,7 +147,7 @@ def _numbered(texts: LabelledTexts, tokenizer: Tokenizer) -> TextSplit:
     )
 
 
-def _warn_of_odd_texts(splits: Mapping[str, LabelledTexts], spec: DataSpec) -> None:
+def _warn_of_odd_texts(splits: Mapping[SplitName, LabelledTexts], spec: DataSpec) -> None:
     """Say what is kept, but may be a mistake: texts without a word, and texts to be judged by that were learned."""
     empty = sum(not text for split in splits.values() for text in split.texts)
     if empty:
@@ -165,16 +163,3 @@ def _warn_of_odd_texts(splits: Mapping[str, LabelledTexts], spec: DataSpec) -> N
                 twice,
                 len(splits[name]),
             )
-
-
-def _fingerprint(splits: Mapping[str, TextSplit], class_names: Sequence[str], tokenizer: Tokenizer) -> str:
-    digest = hashlib.sha256(repr((class_names, tokenizer.to_json())).encode("utf-8", "surrogatepass"))
-    for name in ("train", "validation", "test"):
-        split = splits.get(name)
-        if split is None:
-            digest.update(b"none")
-            continue
-        for array, kind in ((split.tokens_T, "<i4"), (split.ends_N, "<i8"), (split.labels_N, "<i8")):
-            digest.update(repr(array.shape).encode())
-            digest.update(np.ascontiguousarray(array, dtype=kind).data)
-    return digest.hexdigest()

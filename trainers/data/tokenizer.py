@@ -96,17 +96,6 @@ class Tokenizer:
             tokens=tuple(token for _, token in sorted(frequent)[: vocabulary - FIRST_TOKEN]),
         )
 
-    @classmethod
-    def from_json(cls, description: Mapping[str, JsonValue]) -> "Tokenizer":
-        """Build what `to_json` described."""
-        length, tokens = description["length"], description["tokens"]
-        assert isinstance(length, int) and isinstance(tokens, str)
-        return cls(
-            kind="word" if description["kind"] == "word" else "character",
-            length=length,
-            tokens=tuple(tokens.split("\n")),
-        )
-
     @property
     def vocabulary(self) -> int:
         """Number of different numbers, `FILLING` and `UNKNOWN` among them."""

@@ -24,12 +24,19 @@ def seed_generators(seed: int) -> None:
 
 
 @contextmanager
-def kept_generators() -> Iterator[None]:
-    """Run a block, and leave the global generators of Python, NumPy and torch's CPU as they were."""
+def kept_generators(device: torch.device | None = None) -> Iterator[None]:
+    """Run a block, and leave the global generators of Python, NumPy and torch's CPU as they were.
+
+    Args:
+        device: if it is a GPU, its generator is left as it was, too.
+    """
     python, numpy, torchs = random.getstate(), np.random.get_state(), torch.default_generator.get_state()
+    gpu = torch.cuda.get_rng_state(device) if device is not None and device.type == "cuda" else None
     try:
         yield
     finally:
         random.setstate(python)
         np.random.set_state(numpy)
         torch.default_generator.set_state(torchs)
+        if gpu is not None and device is not None:
+            torch.cuda.set_rng_state(gpu, device)

@@ -5,7 +5,9 @@ import multiprocessing
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
+from functools import partial
 from typing import Any, TypeAlias
 
 import torch
@@ -14,6 +16,7 @@ from torch.utils.data import DataLoader
 from trainers.errors import TrialError
 from trainers.feeding.generators import kept_generators
 from trainers.feeding.items import Collation, Key, SeededItems
+from trainers.feeding.targets import TargetCheck
 from trainers.problem import Batch
 
 __all__ = ["ItemReader", "SharedMemoryError", "shared_memory_bytes"]
@@ -45,29 +48,47 @@ class ItemReader:
         workers: processes that read; 0: this one does.
         device: where batches are put.
         collation: how items become a batch.
+        check: which targets they may have; None: any.
     """
 
     def __init__(
-        self, dataset: Any, *, seed: int, workers: int, device: torch.device, collation: Collation | None = None
+        self,
+        dataset: Any,
+        *,
+        seed: int,
+        workers: int,
+        device: torch.device,
+        collation: Collation | None = None,
+        check: TargetCheck | None = None,
     ) -> None:
-        self._items, self._collate = SeededItems(dataset, seed), collation or Collation()
+        self._items, self._collate, self._check = SeededItems(dataset, seed), collation or Collation(), check
         self._workers, self._device = workers, device
 
     def read(self, plan: Sequence[Sequence[Key]]) -> Iterator[Batch]:
-        """Yield a batch for each list of keys, each read when its turn comes near."""
+        """Yield a batch for each list of keys, each read when its turn comes near.
+
+        Raises:
+            UserCodeError: items make no batch.
+            BadDataError: items have targets that are not allowed.
+            SharedMemoryError: workers cannot hand their batches over.
+        """
         workers = min(self._workers, len(plan))
         if workers and not self._has_room(plan, workers):
             workers = 0
-        for batch in self._read_here(plan) if workers == 0 else self._read_in_workers(plan, workers):
-            yield self._on_device(*batch)
+        # Closed at once after an error of ours, too: its traceback would keep the workers.
+        with closing(self._read_here(plan) if workers == 0 else self._read_in_workers(plan, workers)) as batches:
+            for number, (inputs, targets) in enumerate(batches):
+                if self._check is not None:
+                    targets = self._check.checked(targets, partial(_items_of, plan, number))
+                yield self._on_device(inputs, targets)
 
-    def _read_here(self, plan: Sequence[Sequence[Key]]) -> Iterator[_Pair]:
+    def _read_here(self, plan: Sequence[Sequence[Key]]) -> Generator[_Pair]:
         for keys in plan:
             with kept_generators():  # the layers of the network draw from them
                 batch = self._collate([self._items[key] for key in keys])
             yield batch
 
-    def _read_in_workers(self, plan: Sequence[Sequence[Key]], workers: int) -> Iterator[_Pair]:
+    def _read_in_workers(self, plan: Sequence[Sequence[Key]], workers: int) -> Generator[_Pair]:
         loader = DataLoader(
             self._items,
             batch_sampler=plan,  # type: ignore[arg-type]  # our keys are no whole numbers
@@ -113,6 +134,10 @@ class ItemReader:
             inputs=tuple(part.to(self._device, non_blocking=True) for part in inputs),
             targets=targets.to(self._device, non_blocking=True),
         )
+
+
+def _items_of(plan: Sequence[Sequence[Key]], batch: int) -> list[int]:
+    return [key.item for key in plan[batch]]
 
 
 def shared_memory_bytes() -> int | None:

@@ -5,6 +5,9 @@ from torch.nn import functional
 
 __all__ = ["cross_entropy"]
 
+_NO_CLASS = -(2**62)
+"""Torch leaves items of one class out in silence, -100 unless told otherwise; this one no item has."""
+
 
 def cross_entropy(
     logits_NK: torch.Tensor,
@@ -27,5 +30,10 @@ def cross_entropy(
     Source: Szegedy et al. 2016, arXiv 1512.00567, section 7.
     """
     return functional.cross_entropy(
-        logits_NK.float(), targets, weight=weight_K, reduction="none", label_smoothing=label_smoothing
+        logits_NK.float(),
+        targets,
+        weight=weight_K,
+        ignore_index=_NO_CLASS,
+        reduction="none",
+        label_smoothing=label_smoothing,
     )

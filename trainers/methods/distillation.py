@@ -76,7 +76,8 @@ def load_teacher(location: str, problem: Problem, device: torch.device) -> nn.Mo
         device: where it answers.
 
     Raises:
-        UserCodeError: the teacher has learned something else, or its search space does not build it any more.
+        UserCodeError: the teacher has learned something else, names no search space, or one that does not build it any
+            more.
         DamagedCheckpointError: the checkpoint is missing, damaged, or does not fit the network that it names.
         ArtifactStoreError: the store of a URL does not give it.
     """
@@ -94,8 +95,12 @@ def load_teacher(location: str, problem: Problem, device: torch.device) -> nn.Mo
 
 
 def _built(checkpoint: Checkpoint, problem: Problem, location: str) -> nn.Module:
-    space, configuration = checkpoint.blueprint["space"], checkpoint.blueprint["configuration"]
-    assert isinstance(space, str) and isinstance(configuration, dict)
+    space, configuration = checkpoint.blueprint.get("space"), checkpoint.blueprint.get("configuration")
+    if not isinstance(space, str) or not isinstance(configuration, dict):
+        raise UserCodeError(
+            f"teacher {location} does not say by which search space its network is built (space {shown(space)}, "
+            f"configuration {shown(configuration)}); give the checkpoint of a network that a search space builds"
+        )
     try:
         return build_network(space, configuration, problem)  # type: ignore[arg-type]  # JSON's scalars by its making
     except (UnknownSearchSpaceError, ValueError) as error:

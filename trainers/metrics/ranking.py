@@ -57,8 +57,9 @@ def ranked_metrics(logits_NK: torch.Tensor, labels_N: torch.Tensor) -> dict[str,
     if logits_NK.shape[1] == 2:
         found = [rank_items(logits_NK[:, 1] - logits_NK[:, 0], labels_N == 1)]
     else:
-        scores_NK = torch.log_softmax(logits_NK, dim=1)  # ranks as probabilities do, without their ties near 0
-        found = [rank_items(scores_NK[:, label], labels_N == label) for label in present]
+        # Logarithms rank as probabilities do, without their ties near 0; a class's scores lie together for the sort.
+        scores_KN = torch.log_softmax(logits_NK, dim=1).T.contiguous()
+        found = [rank_items(scores_KN[label], labels_N == label) for label in present]
     return {
         "auc": sum(ranking.auc for ranking in found) / len(found),
         "average_precision": sum(ranking.average_precision for ranking in found) / len(found),

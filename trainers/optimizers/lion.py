@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from trainers.config import TrainConfig
+from trainers.optimizers.closures import loss_of
 from trainers.optimizers.groups import parameter_groups
 
 __all__ = ["Lion", "lion", "lion_step"]
@@ -41,10 +42,7 @@ class Lion(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]  # overloaded
         """Move the weights that have a gradient, and return what the closure returns."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
+        loss = loss_of(closure)
         for group in self.param_groups:
             weights = [weight for weight in group["params"] if weight.grad is not None]
             if weights:

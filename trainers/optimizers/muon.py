@@ -8,6 +8,7 @@ from torch import nn
 from torch.optim.adamw import adamw as adamw_step
 
 from trainers.config import TrainConfig
+from trainers.optimizers.closures import loss_of
 from trainers.optimizers.groups import parameter_groups
 from trainers.optimizers.hidden_matrices import hidden_matrices
 from trainers.optimizers.sharded import shard_like, whole
@@ -67,10 +68,7 @@ class Muon(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]  # overloaded
         """Move the weights that have a gradient, and return what the closure returns."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
+        loss = loss_of(closure)
         for group in self.param_groups:
             weights = [weight for weight in group["params"] if weight.grad is not None]
             if group["is_orthogonal"]:

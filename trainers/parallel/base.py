@@ -11,10 +11,12 @@ from trainers.artifact_files import Location
 from trainers.checkpoint import Checkpoint, read_checkpoint
 from trainers.problem import Batch, Items, Meter
 
-__all__ = ["BatchLoss", "Parallel"]
+__all__ = ["Backward", "BatchLoss", "Parallel"]
 
 BatchLoss: TypeAlias = Callable[[torch.Tensor, Batch], torch.Tensor]
-"""Turns the answers to a batch into the sum of its items' losses."""
+"""(answers, batch) -> losses_N, the loss of each item."""
+Backward: TypeAlias = Callable[[torch.Tensor, float], None]
+"""(losses, weight): adds the gradients of the sum of some losses, times a weight."""
 
 
 class Parallel(ABC):
@@ -58,7 +60,7 @@ class Parallel(ABC):
         parts: int,
         items: int,
         loss_of: BatchLoss,
-        backward: Callable[[torch.Tensor], None],
+        backward: Backward,
     ) -> torch.Tensor:
         """Gather the gradient of the mean loss over a global batch, equal on all ranks that hold a weight.
 
@@ -66,8 +68,8 @@ class Parallel(ABC):
             batches: gives this rank's micro-batches; each is made when it is asked for.
             parts: how many to take; 0 where the batch is too small for this rank to have a share.
             items: of the whole global batch.
-            loss_of: gives the sum of the losses of a micro-batch.
-            backward: adds the gradients of a loss.
+            loss_of: gives the losses of the items of a micro-batch.
+            backward: adds the gradients of losses.
 
         Returns:
             The sum of the losses of this rank's items, so that the sum over all ranks is that of the batch.

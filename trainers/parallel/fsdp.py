@@ -8,8 +8,8 @@ along its first dimension.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import nn
@@ -20,12 +20,10 @@ from torch.distributed.tensor import empty as empty_shards
 
 from trainers.artifact_files import Location
 from trainers.checkpoint import Checkpoint, read_checkpoint
-from trainers.data.batches import micro_batches, shard
 from trainers.distributed import Ranks
 from trainers.errors import UserCodeError
 from trainers.optimizers.sharded import shard_like
-from trainers.parallel.base import BatchLoss, Parallel
-from trainers.parallel.passes import answers_of, backward_without_items, load_optimizer_state
+from trainers.parallel.data_parallel import DataParallel
 from trainers.precision import MixedPrecision
 from trainers.problem import Batch, Items, Meter
 
@@ -35,7 +33,7 @@ UNIT_WEIGHTS = 2**20
 """Parts of a network with fewer weights are not gathered by themselves: each gathering has a fixed cost."""
 
 
-class FullySharded(Parallel):
+class FullySharded(DataParallel):
     """A network whose weights are cut over the ranks.
 
     Passes compute under autocast with weights that are gathered in float32, as `Replicas` does, so that a configuration
@@ -68,8 +66,8 @@ class FullySharded(Parallel):
     ) -> None:
         assert ranks.main is not None, "a single rank has nothing to share"
         _check_weights(network)
-        self.network = network
-        self._ranks, self._precision, self._example, self._micro_batch = ranks, precision, example, micro_batch
+        super().__init__(network, ranks, precision, example)
+        self._micro_batch = micro_batch
         self._mesh = DeviceMesh.from_group(ranks.main, ranks.device.type)
         for unit in units(network, UNIT_WEIGHTS if unit_weights is None else unit_weights):
             fully_shard(unit, mesh=self._mesh)
@@ -80,34 +78,6 @@ class FullySharded(Parallel):
 
     def disconnect(self) -> None:
         """Do nothing: nothing of FSDP waits for the groups when they close."""
-
-    def parts(self, batch: slice, micro_batch: int) -> list[slice]:
-        """Return this rank's share of a global batch, cut into micro-batches."""
-        return micro_batches(batch, micro_batch, self._ranks.rank, self._ranks.world_size)
-
-    def train_batch(
-        self,
-        batches: Iterator[Batch],
-        parts: int,
-        items: int,
-        loss_of: BatchLoss,
-        backward: Callable[[torch.Tensor], None],
-    ) -> torch.Tensor:
-        """Gather the gradient of the mean loss over a global batch; see `Parallel.train_batch`."""
-        # The ranks' gradients are averaged, so each rank's share of the mean is taken `world_size` times.
-        weight = self._ranks.world_size / items
-        total = torch.zeros((), device=self._ranks.device)
-        passes = _passes(items, self._ranks.world_size, self._micro_batch)
-        for index in range(passes):
-            self._root.set_requires_gradient_sync(index == passes - 1)
-            if index >= parts:
-                backward_without_items(self.network, self._example, self._precision, backward)
-                continue
-            batch = next(batches)
-            loss = loss_of(answers_of(self.network, batch, self._precision), batch)
-            backward(loss * weight)
-            total += loss.detach()
-        return total
 
     def gradient_norm(self) -> torch.Tensor:
         """Return the norm of the averaged gradient; a collective."""
@@ -121,22 +91,17 @@ class FullySharded(Parallel):
 
     def measure(self, items: Items, items_per_pass: int, meter: Meter) -> dict[str, float]:
         """Let each rank answer its own share of the items; ranks with fewer make passes whose answers do not count."""
-        own = shard(len(items), self._ranks.rank, self._ranks.world_size)
-        parts = [slice(at, min(at + items_per_pass, own.stop)) for at in range(own.start, own.stop, items_per_pass)]
+        parts = self._own_share(len(items), items_per_pass)
         self.network.eval()
         try:
             with torch.no_grad():
                 for batch in items.batches(parts):
-                    meter.add(answers_of(self.network, batch, self._precision), batch.targets)
-                for _ in range(_passes(len(items), self._ranks.world_size, items_per_pass) - len(parts)):
-                    answers_of(self.network, self._example, self._precision)
+                    meter.add(self._answers(self.network, batch), batch.targets)
+                for _ in range(self._most_passes(len(items), items_per_pass) - len(parts)):
+                    self._answers(self.network, self._example)
         finally:
             self._root.reshard()  # without a backward pass the outermost weights stay gathered
         return meter.total(self._ranks)
-
-    def network_state(self) -> Mapping[str, torch.Tensor]:
-        """Return weights and buffers by name; they are those in use, the weights as this rank's parts (DTensor)."""
-        return self.network.state_dict()
 
     def load_network(self, state: Mapping[str, torch.Tensor]) -> None:
         """Take over this rank's parts of weights, whole or cut, and buffers."""
@@ -145,17 +110,22 @@ class FullySharded(Parallel):
             {name: shard_like(value, own[name]) if name in own else value for name, value in state.items()}
         )
 
-    def optimizer_state(self, optimizer: torch.optim.Optimizer) -> Mapping[str, Any]:
-        """Return the state of an optimizer, with this rank's parts of what is cut (DTensor)."""
-        return optimizer.state_dict()
-
-    def load_optimizer(self, optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> None:
-        """Take over this rank's parts of the state of an optimizer, whole or cut."""
-        load_optimizer_state(optimizer, state)
-
     def read_checkpoint(self, location: Location) -> Checkpoint:
         """Read a checkpoint; of what was spread over ranks, however many, this rank's parts only."""
         return read_checkpoint(location, room=self._room)
+
+    def _passes(self, parts: int, items: int) -> int:
+        """Return as many passes for each rank, since each gathers weights."""
+        return self._most_passes(items, self._micro_batch)
+
+    def _most_passes(self, items: int, items_per_pass: int) -> int:
+        """Return how many passes the rank with the largest share of some items needs."""
+        largest = -(-items // self._ranks.world_size)
+        return -(-largest // items_per_pass)
+
+    def _gradients(self, joined: bool) -> AbstractContextManager[None]:
+        self._root.set_requires_gradient_sync(joined)
+        return nullcontext()
 
     def _room(self, shape: torch.Size, dtype: torch.dtype) -> torch.Tensor:
         return empty_shards(*shape, dtype=dtype, device_mesh=self._mesh, placements=[Shard(0)])
@@ -192,12 +162,6 @@ def units(network: nn.Module, least: int) -> list[nn.Module]:
 def _uses(network: nn.Module) -> Counter[nn.Parameter]:
     """Count in how many modules' places each weight is."""
     return Counter(weight for _, weight in network.named_parameters(remove_duplicate=False))
-
-
-def _passes(items: int, world_size: int, items_per_pass: int) -> int:
-    """Return how many passes the rank with the largest share of some items needs."""
-    largest = -(-items // world_size)
-    return -(-largest // items_per_pass)
 
 
 def _check_weights(network: nn.Module) -> None:

@@ -11,31 +11,25 @@ Source: Huang et al. 2019, GPipe, arXiv 1811.06965; the order of the passes: Nar
 
 import copy
 import itertools
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
 
 from trainers.distributed import Ranks
-from trainers.parallel.base import BatchLoss, Parallel
-from trainers.parallel.passes import load_optimizer_state
+from trainers.parallel.base import Backward, BatchLoss, Parallel
+from trainers.parallel.flow import Flow
+from trainers.parallel.optimizer_state import load_optimizer_state
 from trainers.parallel.stages import Stage, chain_of, cut, hollow_copy, passages
 from trainers.precision import MixedPrecision
 from trainers.problem import Batch, Items, Meter
 
 __all__ = ["Pipeline", "runs_of_equal_parts"]
 
-KEPT_SCHEDULES = 16
-"""Batches of so many different shapes can follow each other without new buffers."""
 MEASURED_PARTS = 4
 """Times as many passes as ranks flow through at a time when a split is measured."""
-
-_Schedule: TypeAlias = ScheduleGPipe | Schedule1F1B
 
 
 class Pipeline(Parallel):
@@ -61,15 +55,12 @@ class Pipeline(Parallel):
     ) -> None:
         layers = chain_of(network)
         passed = passages(layers, example.inputs, ranks.device, precision.autocast())
-        self._slices = cut(layers, passed, ranks.world_size)
+        slices = cut(layers, passed, ranks.world_size)
         self._whole = hollow_copy(network)
-        self._layers = chain_of(self._whole)
         self._ranks, self._precision, self._micro_batch = ranks, precision, micro_batch
-        self.network = Stage(layers[self._slices[ranks.rank]])
-        self._computing = _Computing(self.network, precision, answers=self._is_last)
+        self.network = Stage(layers[slices[ranks.rank]])
+        self._flow = Flow(self.network, chain_of(self._whole), slices, ranks, precision)
         self._groups: list[tuple[dict[str, Any], list[str]]] = []
-        self._schedules: OrderedDict[object, _Schedule] = OrderedDict()
-        self._loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None = None
         precision.share(ranks)
 
     def connect(self) -> None:
@@ -77,8 +68,7 @@ class Pipeline(Parallel):
 
     def disconnect(self) -> None:
         """Drop the buffers."""
-        self._schedules.clear()
-        self._loss = None
+        self._flow.close()
 
     def build_optimizer(self, build: Callable[[nn.Module], torch.optim.Optimizer]) -> torch.optim.Optimizer:
         """Return the optimizer over this stage, with the groups that the whole network's weights would be in."""
@@ -103,7 +93,7 @@ class Pipeline(Parallel):
         parts: int,
         items: int,
         loss_of: BatchLoss,
-        backward: Callable[[torch.Tensor], None],
+        backward: Backward,
     ) -> torch.Tensor:
         """Gather the gradient of the mean loss over a global batch; see `Parallel.train_batch`.
 
@@ -111,24 +101,16 @@ class Pipeline(Parallel):
         """
         total = torch.zeros((), device=self._ranks.device)
         self._precision.scale(total)  # a scaler begins with its first loss, and only the last rank has any
+
+        def scaled_loss(answers: torch.Tensor, chunk: Batch) -> torch.Tensor:
+            nonlocal total
+            loss = loss_of(answers, chunk).sum()
+            total = total + loss.detach()
+            return self._precision.scale(loss / items)
+
         for _ in range(parts):
             run = next(batches)
-            count = -(-len(run) // self._micro_batch)
-            chunks = _chunks(run, count)
-
-            def loss_of_chunk(
-                answers: torch.Tensor, number: torch.Tensor, chunks: list[Batch] = chunks
-            ) -> torch.Tensor:
-                nonlocal total
-                loss = loss_of(answers, chunks[int(number)])
-                total = total + loss.detach()
-                return self._precision.scale(loss / items)
-
-            self._loss = loss_of_chunk
-            schedule = self._schedule(chunks[0], count, trains=True)
-            target = torch.arange(count) if self._is_last else None  # the numbers of the micro-batches, on the CPU
-            with _own_errors():
-                schedule.step(*self._inputs(run), target=target, return_outputs=False)
+            self._flow.train(run, -(-len(run) // self._micro_batch), scaled_loss)
         return total
 
     def gradient_norm(self) -> torch.Tensor:
@@ -146,11 +128,8 @@ class Pipeline(Parallel):
         self.network.eval()
         with torch.no_grad():
             for run in items.batches(parts):
-                count = -(-len(run) // items_per_pass)
-                schedule = self._schedule(_chunks(run, count)[0], count, trains=False)
-                with _own_errors():
-                    answers = schedule.step(*self._inputs(run))
-                if self._is_last:
+                answers = self._flow.answers(run, -(-len(run) // items_per_pass))
+                if answers is not None:
                     meter.add(answers, run.targets)
         return meter.total(self._ranks)
 
@@ -189,14 +168,6 @@ class Pipeline(Parallel):
         own = {index: theirs[name] for index, name in enumerate(self._own_names()) if name in theirs}
         load_optimizer_state(optimizer, {**optimizer.state_dict(), "state": own})
 
-    @property
-    def _is_last(self) -> bool:
-        return self._ranks.rank == self._ranks.world_size - 1
-
-    def _inputs(self, run: Batch) -> tuple[torch.Tensor, ...]:
-        """Only the first stage is given inputs; the others wait for the answers of the one before."""
-        return run.inputs if self._ranks.is_first else ()
-
     def _own_names(self) -> list[str]:
         """Return the names of this stage's weights in the order of its optimizer."""
         own = {name for name, _ in self.network.named_parameters()}
@@ -206,42 +177,6 @@ class Pipeline(Parallel):
         received: list[Any] | None = [None] * self._ranks.world_size if self._ranks.is_first else None
         dist.gather_object(_on_cpu(part), received, group=self._ranks.side, group_dst=0)
         return {name: value for each in received or [part] for name, value in each.items()}
-
-    def _schedule(self, chunk: Batch, count: int, trains: bool) -> _Schedule:
-        """Return the schedule for micro-batches of one shape; all ranks have the same ones, as they meet the same."""
-        key = (tuple((tuple(part.shape), part.dtype) for part in chunk.inputs), count, trains)
-        if key in self._schedules:
-            self._schedules.move_to_end(key)
-            return self._schedules[key]
-        if len(self._schedules) == KEPT_SCHEDULES:
-            self._schedules.popitem(last=False)
-        self._schedules[key] = self._new_schedule(chunk, count, trains)
-        return self._schedules[key]
-
-    def _new_schedule(self, chunk: Batch, count: int, trains: bool) -> _Schedule:
-        rank, world_size, device = self._ranks.rank, self._ranks.world_size, self._ranks.device
-        passed = passages(self._layers, chunk.inputs, device, self._precision.autocast())
-        ends = [passed[stage.stop - 1].answer for stage in self._slices]
-        stage = PipelineStage(
-            self._computing,
-            rank,
-            world_size,
-            device,
-            input_args=chunk.inputs if rank == 0 else self._wire(ends[rank - 1], rank - 1, trains),
-            output_args=self._wire(ends[rank], rank, trains),
-            group=self._ranks.main,
-        )
-        loss = (lambda answers, number: self._loss(answers, number)) if trains else None  # type: ignore[misc]  # set by then
-        # With fewer micro-batches than ranks, one forward and one backward pass in turn cannot begin.
-        kind = Schedule1F1B if count >= world_size and trains else ScheduleGPipe
-        return kind(stage, count, loss_fn=loss, scale_grads=False)
-
-    def _wire(self, answer: torch.Tensor | None, stage: int, trains: bool) -> torch.Tensor:
-        """Say what a stage hands over: its shape and type, and whether a gradient comes back."""
-        assert answer is not None
-        layers = self._layers[: self._slices[stage].stop]
-        moves = any(weight.requires_grad for layer in layers for weight in layer.module.parameters())
-        return answer.detach().requires_grad_(trains and moves and answer.is_floating_point())
 
 
 def runs_of_equal_parts(batch: slice, most: int, longest: int | None = None) -> list[slice]:
@@ -267,25 +202,6 @@ def runs_of_equal_parts(batch: slice, most: int, longest: int | None = None) -> 
     return [slice(start, stop) for start, stop in itertools.pairwise(bounds)]
 
 
-class _Computing(nn.Module):
-    """A stage as torch's schedule calls it: in the training's precision, with answers that can be sent as they lie."""
-
-    def __init__(self, stage: nn.Module, precision: MixedPrecision, answers: bool) -> None:
-        super().__init__()
-        self.stage, self._precision, self._answers = stage, precision, answers
-
-    def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
-        with self._precision.autocast():
-            answer: torch.Tensor = self.stage(*inputs)
-        return answer if self._answers else answer.contiguous()
-
-
-def _chunks(run: Batch, count: int) -> list[Batch]:
-    """Cut a run as torch's schedule cuts its inputs."""
-    inputs = zip(*(part.tensor_split(count) for part in run.inputs), strict=True)
-    return [Batch(own, targets) for own, targets in zip(inputs, run.targets.tensor_split(count), strict=True)]
-
-
 def _options(group: Mapping[str, Any]) -> dict[str, Any]:
     return copy.deepcopy({name: value for name, value in group.items() if name != "params"})
 
@@ -294,14 +210,3 @@ def _on_cpu(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         return value.detach().cpu()
     return {key: _on_cpu(inner) for key, inner in value.items()} if isinstance(value, dict) else value
-
-
-@contextmanager
-def _own_errors() -> Iterator[None]:
-    """Let an error of the network out as it was raised, without the words that torch's schedule wraps it in."""
-    try:
-        yield
-    except RuntimeError as error:
-        if error.__cause__ is None or "failed to run" not in str(error).lower():
-            raise
-        raise error.__cause__ from None

@@ -4,9 +4,8 @@ Source: Li et al. 2020, PyTorch Distributed, arXiv 2006.15704.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
 
 import torch
 from torch import nn
@@ -14,13 +13,12 @@ from torch.nn.parallel import DistributedDataParallel
 
 from trainers.artifact_files import Location
 from trainers.checkpoint import Checkpoint, read_checkpoint
+from trainers.clipping import norm_of
 from trainers.config import GradientCompression
-from trainers.data.batches import micro_batches, shard
 from trainers.distributed import Ranks
 from trainers.networks import unused_weights
-from trainers.parallel.base import BatchLoss, Parallel
 from trainers.parallel.compression import average_in_bf16
-from trainers.parallel.passes import answers_of, backward_without_items, load_optimizer_state
+from trainers.parallel.data_parallel import DataParallel
 from trainers.precision import MixedPrecision
 from trainers.problem import Batch, Items, Meter
 
@@ -29,7 +27,7 @@ __all__ = ["Replicas"]
 logger = logging.getLogger(__name__)
 
 
-class Replicas(Parallel):
+class Replicas(DataParallel):
     """A copy of the network on every rank; gradients are averaged while the last micro-batch goes backward.
 
     Args:
@@ -48,8 +46,8 @@ class Replicas(Parallel):
         example: Batch,
         compression: GradientCompression = "none",
     ) -> None:
-        self.network = network
-        self._ranks, self._precision, self._example = ranks, precision, example
+        super().__init__(network, ranks, precision, example)
+        self._weights = list(network.parameters())
         self._compression = compression
         self._joined: DistributedDataParallel | None = None
         self.used = "ddp" if ranks.world_size > 1 else "none"
@@ -80,36 +78,9 @@ class Replicas(Parallel):
         """Drop the wrapper that joins the gradients."""
         self._joined = None
 
-    def parts(self, batch: slice, micro_batch: int) -> list[slice]:
-        """Return this rank's share of a global batch, cut into micro-batches."""
-        return micro_batches(batch, micro_batch, self._ranks.rank, self._ranks.world_size)
-
-    def train_batch(
-        self,
-        batches: Iterator[Batch],
-        parts: int,
-        items: int,
-        loss_of: BatchLoss,
-        backward: Callable[[torch.Tensor], None],
-    ) -> torch.Tensor:
-        """Gather the gradient of the mean loss over a global batch; see `Parallel.train_batch`."""
-        # The ranks' gradients are averaged, so each rank's share of the mean is taken `world_size` times.
-        weight = self._ranks.world_size / items
-        total = torch.zeros((), device=self._ranks.device)
-        for part in range(parts):
-            batch = next(batches)
-            with self._gradients(joined=part == parts - 1):
-                loss = loss_of(answers_of(self._model, batch, self._precision), batch)
-                backward(loss * weight)
-            total += loss.detach()
-        if parts == 0:
-            backward_without_items(self._model, self._example, self._precision, backward)
-        return total
-
     def gradient_norm(self) -> torch.Tensor:
         """Return the norm of the averaged gradient."""
-        gradients = [weight.grad for weight in self.network.parameters() if weight.grad is not None]
-        return nn.utils.get_total_norm(gradients, foreach=True)
+        return norm_of([weight.grad for weight in self._weights if weight.grad is not None])
 
     def end_epoch(self) -> None:
         """Average the statistics of batch normalisation, and compare weights and buffers."""
@@ -121,29 +92,15 @@ class Replicas(Parallel):
 
         The network is called without any wrapper, so ranks with unequal shares do not wait for each other on the way.
         """
-        own = shard(len(items), self._ranks.rank, self._ranks.world_size)
-        passes = [slice(at, min(at + items_per_pass, own.stop)) for at in range(own.start, own.stop, items_per_pass)]
         self.network.eval()
         with self._ranks.together("validation"), torch.no_grad():
-            for batch in items.batches(passes):
-                meter.add(answers_of(self.network, batch, self._precision), batch.targets)
+            for batch in items.batches(self._own_share(len(items), items_per_pass)):
+                meter.add(self._answers(self.network, batch), batch.targets)
         return meter.total(self._ranks)
-
-    def network_state(self) -> Mapping[str, torch.Tensor]:
-        """Return weights and buffers by name; they are those in use."""
-        return self.network.state_dict()
 
     def load_network(self, state: Mapping[str, torch.Tensor]) -> None:
         """Take over weights and buffers."""
         self.network.load_state_dict(state)
-
-    def optimizer_state(self, optimizer: torch.optim.Optimizer) -> Mapping[str, Any]:
-        """Return the state of an optimizer, which each rank holds whole."""
-        return optimizer.state_dict()
-
-    def load_optimizer(self, optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> None:
-        """Take over the state of an optimizer."""
-        load_optimizer_state(optimizer, state)
 
     def read_checkpoint(self, location: Location) -> Checkpoint:
         """Read a whole checkpoint onto this rank's device."""
@@ -154,8 +111,12 @@ class Replicas(Parallel):
         """What trains: the network, in its wrapper where there is one."""
         return self._joined if self._joined is not None else self.network
 
+    def _passes(self, parts: int, items: int) -> int:
+        """Return one pass for each part: whatever the others' shares, DDP waits for the last pass of each rank."""
+        return max(parts, 1)
+
     def _gradients(self, joined: bool) -> AbstractContextManager[None]:
-        """Return the context of a micro-batch: only the last one of a step joins the ranks' gradients."""
+        """Return the context of a pass: DDP joins the gradients while it goes backward, unless it is told not to."""
         if self._joined is None or joined:
             return nullcontext()
         context: AbstractContextManager[None] = self._joined.no_sync()

@@ -23,17 +23,18 @@ Schedule: TypeAlias = Callable[[int], float]
 """Number of optimizer steps made before, from 0 -> learning rate of the next step."""
 
 
-def build_schedule(training: TrainConfig, total_steps: int) -> Schedule:
+def build_schedule(training: TrainConfig, total_steps: int, items: int | None = None) -> Schedule:
     """Return the schedule of a configuration.
 
     Args:
         training: names it, its peak and its warm-up.
         total_steps: optimizer steps of the whole training, at least 1.
+        items: that an epoch trains; no batch is larger, whatever the configuration says. None: any number.
     """
     peak = scaled_learning_rate(
         training.learning_rate,
         training.learning_rate_scaling,
-        batch_size=training.batch_size,
+        batch_size=training.batch_size if items is None else min(training.batch_size, items),
         reference_batch_size=training.reference_batch_size,
     )
     warmup_steps = round(training.warmup_fraction * total_steps)

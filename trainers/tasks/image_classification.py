@@ -3,11 +3,12 @@
 Importing this module loads no torch: whoever plans a search reads names and checks data only.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from trainers.classifier import Classifier
 from trainers.config import TrainConfig
 from trainers.data.spec import DataSpec
+from trainers.supervised import HYPERPARAMETERS
 
 if TYPE_CHECKING:
     import torch
@@ -20,6 +21,8 @@ __all__ = ["ImageClassification"]
 
 class ImageClassification(Classifier):
     """Learns the classes of images."""
+
+    hyperparameters: ClassVar[frozenset[str]] = HYPERPARAMETERS
 
     def check(self, data: DataSpec) -> None:
         """Refuse images that cannot be there, without reading them."""

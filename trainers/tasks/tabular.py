@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from trainers.config import Direction, TrainConfig
 from trainers.data.spec import DataSpec
+from trainers.loss_choice import TargetKind
+from trainers.method_choice import OF_IMAGES
 from trainers.metrics.defined import check_class_metric, check_number_metric
 from trainers.metrics.names import CLASS_METRICS, NUMBER_METRICS, class_metrics
 from trainers.supervised import HYPERPARAMETERS, Supervised
@@ -16,7 +18,6 @@ from trainers.supervised import HYPERPARAMETERS, Supervised
 if TYPE_CHECKING:
     import torch
 
-    from trainers.data.table_targets import TargetKind
     from trainers.data.tables import TableData
     from trainers.problem import Problem
 
@@ -29,9 +30,9 @@ class Tabular(Supervised):
     `tabular_classification` and `tabular_regression` say themselves what the column is.
     """
 
-    hyperparameters: ClassVar[frozenset[str]] = HYPERPARAMETERS
+    hyperparameters: ClassVar[frozenset[str]] = HYPERPARAMETERS - OF_IMAGES
     metrics: ClassVar[Mapping[str, Direction]] = MappingProxyType({**CLASS_METRICS, **NUMBER_METRICS})
-    kind: "ClassVar[TargetKind | None]" = None
+    kind: ClassVar[TargetKind | None] = None
     """What the target is; None: what its column says."""
 
     def check(self, data: DataSpec) -> None:
@@ -39,6 +40,12 @@ class Tabular(Supervised):
         from trainers.data.table_sources import check_table_source
 
         check_table_source(data)
+
+    def target_kind(self, data: DataSpec) -> TargetKind:
+        """Return what the target is; its column is read for that, unless the trainer says it."""
+        from trainers.data.table_sources import count_target_classes
+
+        return self.kind or ("numbers" if count_target_classes(data, None) is None else "classes")
 
     def measured(self, data: DataSpec) -> Mapping[str, Direction]:
         """Return the metrics that the target has; its column is read for that."""
@@ -62,7 +69,7 @@ class Tabular(Supervised):
 
     def load(self, data: DataSpec) -> "TableData":
         """Read and cut the table once, as arrays that ranks and trials can share."""
-        from trainers.data.tables import load_table
+        from trainers.data.table_loading import load_table
 
         return load_table(data, self.kind)
 

@@ -3,11 +3,13 @@
 Importing this module loads no torch: whoever plans a search reads names and checks data only.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from trainers.classifier import Classifier
 from trainers.config import TrainConfig
 from trainers.data.spec import DataSpec
+from trainers.method_choice import OF_IMAGES
+from trainers.supervised import HYPERPARAMETERS
 
 if TYPE_CHECKING:
     import torch
@@ -20,6 +22,8 @@ __all__ = ["TextClassification"]
 
 class TextClassification(Classifier):
     """Learns the classes of texts; what a text is cut into is learned from the training texts, too."""
+
+    hyperparameters: ClassVar[frozenset[str]] = HYPERPARAMETERS - OF_IMAGES | {"augmentation"}
 
     def check(self, data: DataSpec) -> None:
         """Refuse texts that cannot be there, without reading them."""

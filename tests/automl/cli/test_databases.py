@@ -20,9 +20,10 @@ from sqlalchemy.engine import make_url
 from studies.standing import Limits
 from studies.storage import Storage
 from tests.automl.cli.conftest import TOY, Shell
-from tests.helpers.commands import Command, until
+from tests.helpers.commands import until
 from tests.helpers.mariadb import mariadb_server, mariadb_url
 from tests.helpers.postgres import postgres_server, postgres_url
+from tests.helpers.searches import ForkedSearch
 
 __all__ = ["mariadb_server", "mariadb_url", "postgres_server", "postgres_url"]
 
@@ -105,8 +106,8 @@ class TestStart:
             "search", "--space", "tests.helpers.toy", *TOY, "--trials", "6", "--storage", url, "--study", "shared"
         )  # fmt: skip
         with (
-            Command(*arguments, folder=shell.folder, environment=shell.environment) as one,
-            Command(*arguments, folder=shell.folder, environment=shell.environment) as two,
+            ForkedSearch(*arguments, folder=shell.folder, environment=shell.environment) as one,
+            ForkedSearch(*arguments, folder=shell.folder, environment=shell.environment) as two,
         ):
             ends = [one.ended(), two.ended()]
         assert [ended.code for ended in ends] == [0, 0], "\n".join(map(str, ends))

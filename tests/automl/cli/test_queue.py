@@ -11,7 +11,8 @@ from studies.storage import Storage
 from studies.study import Study
 from studies.trial import TrialState
 from tests.automl.cli.conftest import TOY, Shell
-from tests.helpers.commands import Command, Ended
+from tests.helpers.commands import Ended
+from tests.helpers.searches import ForkedSearch
 
 MOODY = "tests.helpers.moody_toy"
 FINE = ("mood=fine", "epoch_s=0")
@@ -75,8 +76,8 @@ def test_enqueue_twice_is_tried_twice_by_two_processes_once_each(shell: Shell) -
     done(shell("enqueue", "moody", "x=0.5", "mood=fine", "epoch_s=0.3", "--count", "2"))
     resume = ("resume", "moody", "--trials", "3", "--quiet")
     with (
-        Command(*resume, folder=shell.folder, environment=shell.environment) as one,
-        Command(*resume, folder=shell.folder, environment=shell.environment) as other,
+        ForkedSearch(*resume, folder=shell.folder, environment=shell.environment) as one,
+        ForkedSearch(*resume, folder=shell.folder, environment=shell.environment) as other,
     ):
         assert [one.ended().code, other.ended().code] == [0, 0]
     trials = study.trials()[1:]

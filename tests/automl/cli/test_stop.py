@@ -13,7 +13,8 @@ from studies.standing import Limits
 from studies.storage import Storage
 from studies.trial import Trial, TrialState
 from tests.automl.cli.conftest import TOY, Shell
-from tests.helpers.commands import Command, until
+from tests.helpers.commands import until
+from tests.helpers.searches import ForkedSearch
 
 SEARCH = ("search", "--space", "tests.helpers.slow_toy", "--study", "slow", *TOY, "--trials", "4", "--epochs", "60")
 
@@ -33,11 +34,11 @@ def owners(shell: Shell) -> set[str | None]:
 @pytest.mark.slow
 def test_stop_ends_two_processes_after_their_epochs_and_resume_goes_on_at_once(shell: Shell) -> None:
     with (
-        Command(*SEARCH, folder=shell.folder, environment=shell.environment) as one,
-        Command(*SEARCH, folder=shell.folder, environment=shell.environment) as other,
+        ForkedSearch(*SEARCH, folder=shell.folder, environment=shell.environment) as one,
+        ForkedSearch(*SEARCH, folder=shell.folder, environment=shell.environment) as other,
     ):
         until(lambda: len(owners(shell)) == 2, 60.0, "two processes that train")
-        pids = {one.process.pid, other.process.pid}
+        pids = {one.pid, other.pid}
         standing = json.loads(shell("status", "slow", "--json").out)
         assert {searcher["pid"] for searcher in standing["searching"]} == pids
         assert standing["stop_requested_at"] is None
@@ -53,7 +54,7 @@ def test_stop_ends_two_processes_after_their_epochs_and_resume_goes_on_at_once(s
             assert "go on with: automl resume slow" in ended.out
     assert [trial.state for trial in trials(shell)] == [TrialState.PAUSED] * 2
     assert all(trial.last_epoch >= 1 and trial.losses == 0 for trial in trials(shell))
-    with Command("resume", "slow", folder=shell.folder, environment=shell.environment) as resumed:
+    with ForkedSearch("resume", "slow", folder=shell.folder, environment=shell.environment) as resumed:
         until(lambda: owners(shell), 30.0, "the search to go on")
         assert "stopped by" not in resumed.err
         assert shell("stop", "slow").code == 0

@@ -11,7 +11,13 @@ from trainers.checkpoint import read_checkpoint
 from trainers.config import EvaluateTask
 from trainers.data.spec import DataSpec
 from trainers.distributed import Ranks
-from trainers.errors import InvalidTrainerError, NonFiniteLossError, UserCodeError
+from trainers.errors import (
+    DamagedCheckpointError,
+    InvalidTrainerError,
+    NonFiniteLossError,
+    PeerFailedError,
+    UserCodeError,
+)
 from trainers.reporting import Decision
 from trainers.tasks import load_trainer
 
@@ -204,3 +210,37 @@ def test_ranks_that_report_unlike_all_end(pair: RankPool, tmp_path: Path, body: 
     first, second = pair.run(_fit_on_ranks, str(write(tmp_path, "f.py", fit_of(body))), str(tmp_path))
     assert words in str(first)
     assert isinstance(second, Exception)
+
+
+def _go_on_on_ranks(ranks: Ranks, file: str, root: str, path: str) -> str:
+    trainer = load_trainer(file)
+    # Rank 1 looks where nothing is, as on a machine without the shared folder.
+    task = own_task(Path(root) / ("" if ranks.is_first else "elsewhere"), resume_from=path)
+    return trainer.fit(task, trainer.load(DataSpec(source="digits")), ranks, Reports()).outcome
+
+
+def test_ranks_of_which_one_cannot_read_the_checkpoint_all_end(pair: RankPool, tmp_path: Path) -> None:
+    file = write(tmp_path, "walk.py", WALK)
+    _, first = train(file, own_task(tmp_path), Reports({1: Decision.PAUSE}))
+    assert first[0].checkpoint is not None
+    ours, theirs = pair.run(_go_on_on_ranks, str(file), str(tmp_path), first[0].checkpoint.path)
+    assert isinstance(ours, PeerFailedError) and "setting up the training failed on rank 1" in str(ours)
+    assert isinstance(theirs, DamagedCheckpointError)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_fit_leaves_the_generator_of_its_gpu_as_it_was(tmp_path: Path) -> None:
+    file = write(tmp_path, "f.py", fit_of("torch.rand(3, device='cuda')\ncontext.report({'accuracy': 1.0})"))
+    trainer = load_trainer(str(file))
+    before = torch.cuda.get_rng_state()
+    trainer.fit(own_task(tmp_path, epochs=1), trainer.load(DataSpec()), Ranks.alone("cuda"), Reports())
+    assert torch.equal(torch.cuda.get_rng_state(), before)
+
+
+def test_arrays_that_load_returns_can_be_carried_by_every_protocol(tmp_path: Path) -> None:
+    load = "import numpy as np\n\ndef load(source):\n    return np.arange(6.0).reshape(2, 3)\n"
+    data = load_trainer(str(write(tmp_path, "f.py", load + fit_of("pass")))).load(DataSpec())
+    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+        again = pickle.loads(pickle.dumps(data, protocol=protocol))
+        assert again.content.value.tolist() == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]

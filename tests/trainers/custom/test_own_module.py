@@ -11,6 +11,7 @@ from tests.trainers.rank_pool import RankPool
 from tests.trainers.training import assert_same_tensors, timeless
 from trainers.checkpoint import read_checkpoint
 from trainers.config import EvaluateTask
+from trainers.custom.own_meter import LossMeter, OwnMeter
 from trainers.data.spec import DataSpec
 from trainers.distributed import Ranks
 from trainers.errors import BadDataError, UserCodeError
@@ -131,6 +132,134 @@ def test_two_ranks_train_as_one(pair: RankPool, tmp_path: Path) -> None:
     for report, (ours, theirs) in enumerate(zip(alone, together, strict=True)):
         for name in ("loss", "r2", "largest", "items", "train_loss"):
             assert ours.metrics[name] == pytest.approx(theirs[name], abs=1e-5), (report, name)
+
+
+@pytest.mark.parametrize("parallel", ["ddp", "pipeline"])
+@pytest.mark.parametrize("items", [1, 9])
+def test_own_metrics_are_those_of_one_rank_however_items_are_spread(
+    pair: RankPool, tmp_path: Path, parallel: str, items: int
+) -> None:
+    datasets = f"def datasets(source):\n    return Noisy(0, 37), Noisy(1, {items})\n"
+    file = own_file(tmp_path, VECTORS, datasets, LOSS, METRICS)
+    file.write_text(file.read_text().replace("nn.Dropout(0.1)", "nn.Identity()"))
+    task = task_of(tmp_path, file, epochs=1, parallel=parallel, precision="fp32")
+    _, alone = train(file, task)
+    together, nothing = pair.run(_train_on_ranks, str(file), str(tmp_path), task)
+    assert nothing == []
+    assert together[0]["items"] == items
+    for name in ("loss", "largest", "items"):
+        assert together[0][name] == pytest.approx(alone[0].metrics[name], abs=1e-5), name
+
+
+def _measure_by_own_metrics(ranks: Ranks, forms: list[list[tuple[int, ...]]]) -> int:
+    def count(answers: torch.Tensor, targets: torch.Tensor) -> dict[str, float]:
+        return {"items": len(answers)}
+
+    meter = OwnMeter(LossMeter(lambda answers, targets: answers.sum(dim=1), ranks.device), count)
+    for form in forms[ranks.rank]:
+        meter.add(torch.zeros(form), torch.zeros(form))
+    return int(meter.total(ranks)["items"])
+
+
+def test_ranks_without_an_item_measure_with_the_others_or_all_refuse(pair: RankPool) -> None:
+    assert pair.run(_measure_by_own_metrics, [[], [(2, 3), (1, 3)]]) == [3, 3]
+    for forms, words in (([[], []], "no item to measure"), ([[(1, 3)], [(1, 4)]], "several forms: float32 (3,) for")):
+        for error in pair.run(_measure_by_own_metrics, forms):
+            assert isinstance(error, UserCodeError) and words in str(error)
+
+
+WRONG = "TARGET, OUT = lambda x: {} if x[0] > 1.0 else int(x.sum() > 0), 2\n"
+TENSORS = """
+def datasets(source):
+    inputs = torch.zeros(4, 3)
+    return TensorDataset(inputs, torch.tensor([0, 1, 1, 0])), TensorDataset(inputs, torch.tensor({}))
+"""
+
+
+@pytest.mark.parametrize(
+    "parts, words",
+    [
+        ((WRONG.format(-100), DATASETS, "NUM_OUTPUTS = 2\n"), r"own\.py: train item \d+ has the target -100"),
+        (
+            (WRONG.format(5), DATASETS, "NUM_OUTPUTS = 2\n"),
+            "has the target 5.*; allowed: whole numbers from 0 to 1, as",
+        ),
+        ((WRONG.format(1.5), DATASETS, "NUM_OUTPUTS = 2\n"), "has the target 1.5"),
+        (
+            (CLASSES, TENSORS.format([0, 1, 5, -1])),
+            "own.py: validation item 2 has the target 5, item 3 has the target -1",
+        ),
+        ((CLASSES, TENSORS.format([0.0, 1.0, float("nan"), 1.0]).replace("nan", "float('nan')")), "item 2 has the tar"),
+        ((NUMBERS.replace("x.sum(", "x.log().sum("), DATASETS), "train item .* has the target nan.*; allowed: finite"),
+        (
+            (WRONG.format(-1).replace("int(x.sum() > 0)", "-2"), DATASETS),
+            "largest target of the train items is -1; cla",
+        ),
+    ],
+    ids=["ignored by torch", "too large", "half", "tensors", "nan among classes", "nan", "no class"],
+)
+def test_wrong_target_is_told_with_split_and_item(tmp_path: Path, parts: tuple[str, ...], words: str) -> None:
+    file = own_file(tmp_path, *parts)
+    with pytest.raises(BadDataError, match=words):
+        train(file, task_of(tmp_path, file))
+
+
+def test_wrong_class_of_the_validation_items_is_told_when_they_are_read(tmp_path: Path) -> None:
+    wrong = "class Wrong(Noisy):\n    def __getitem__(self, item):\n        return self.inputs[item], item\n"
+    file = own_file(tmp_path, CLASSES, wrong, "def datasets(source):\n    return Noisy(0, 37), Wrong(1, 4)\n")
+    with pytest.raises(BadDataError, match="validation item 2 has the target 2, item 3 has the target 3; allowed: wh"):
+        train(file, task_of(tmp_path, file))
+
+
+def test_own_loss_may_take_targets_that_are_no_classes(tmp_path: Path) -> None:
+    loss = "def loss(answers, targets):\n    return nn.functional.cross_entropy(answers, targets, reduction='none')\n"
+    file = own_file(tmp_path, WRONG.format(-100), DATASETS, loss, "NUM_OUTPUTS = 2\n")
+    result, _ = train(file, task_of(tmp_path, file, epochs=1))
+    assert result.outcome == "completed"
+
+
+def test_classes_are_counted_after_their_change(tmp_path: Path) -> None:
+    raw = (
+        "raw = Noisy(0, 6)\nraw.targets, raw.target_transform = [-1, 5, -1, 5, 5, 5], lambda target: int(target > 0)\n"
+    )
+    file = own_file(tmp_path, CLASSES, raw, "def datasets(source):\n    return raw, raw\n")
+    assert load_trainer(str(file)).load(DataSpec()).num_outputs == 2
+
+
+@pytest.mark.parametrize(
+    "parts, metric, words",
+    [
+        ((CLASSES, DATASETS, "METRICS = {'own_acc': 'maximize'}\n", METRICS_OF.format("{'own_ac': 1.0}")), "own_acc",
+         "no metric 'own_acc' was measured after epoch 1; did you mean 'own_ac'.* measured: accuracy, "),
+        ((CLASSES, DATASETS, "METRICS = {'own': 'maximize'}\n", METRICS_OF.format("{'own': '0.5'}")), "own",
+         "no metric 'own' was measured.*what is no number"),
+        ((NUMBERS.replace("x.sum(dim=0, keepdim=True)", "torch.ones(1)"), DATASETS), "r2", "no metric 'r2' was m"),
+    ],
+    ids=["not returned", "no number", "not defined"],
+)  # fmt: skip
+def test_objective_that_was_not_measured_is_told_with_what_was(
+    tmp_path: Path, parts: tuple[str, ...], metric: str, words: str
+) -> None:
+    file = own_file(tmp_path, *parts)
+    with pytest.raises(UserCodeError, match=words):
+        train(file, task_of(tmp_path, file, metric=metric, direction="maximize"))
+
+
+@pytest.mark.parametrize("parts", [(CLASSES,), (VECTORS, LOSS)], ids=["classes", "own loss"])
+def test_balanced_classes_are_refused_with_the_way_out(tmp_path: Path, parts: tuple[str, ...]) -> None:
+    file = own_file(tmp_path, *parts, DATASETS)
+    with pytest.raises(
+        UserCodeError, match=r"class_weights='balanced' needs the classes of all items .* weigh the class"
+    ):
+        train(file, task_of(tmp_path, file, class_weights="balanced"))
+
+
+@pytest.mark.parametrize("protocol", [4, 5])
+def test_arrays_of_a_file_can_be_carried_by_every_protocol(tmp_path: Path, protocol: int) -> None:
+    datasets = "import numpy as np\ndef datasets(source):\n    data = [(np.full(3, i / 7), i % 2) for i in range(7)]\n"
+    trainer = load_trainer(str(own_file(tmp_path, CLASSES, datasets + "    return data, data\n")))
+    again = pickle.loads(pickle.dumps(trainer.load(DataSpec()), protocol=protocol))
+    assert [item[0].tolist() for item in again.split("train")] == [[i / 7] * 3 for i in range(7)]
 
 
 def test_datasets_can_be_read_by_another_process(tmp_path: Path) -> None:

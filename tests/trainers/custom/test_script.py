@@ -1,8 +1,10 @@
+import json
 import os
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from tests.helpers.commands import REPOSITORY, until
 from tests.trainers.custom.own import Reports, own_task, train, write
 from trainers.custom.process import ScriptKilledError
-from trainers.errors import NonFiniteLossError, TrialError, UserCodeError
+from trainers.errors import BadDataError, DamagedCheckpointError, NonFiniteLossError, TrialError, UserCodeError
 from trainers.reporting import Decision, Report, TrialResult
 from trainers.tasks import load_trainer
 
@@ -78,6 +80,32 @@ def test_resumed_script_goes_on_from_its_own_file(tmp_path: Path) -> None:
     values = [(report.epoch, report.metrics["accuracy"]) for report in [*first, *second]]
     assert values == [(report.epoch, report.metrics["accuracy"]) for report in whole]
     assert result.facts["best_epoch"] == 3
+
+
+def test_script_goes_on_from_nothing_of_another_trial(tmp_path: Path) -> None:
+    reference = script(tmp_path, RESUMES)
+    _, first = train(reference, own_task(tmp_path), Reports({1: Decision.PAUSE}))
+    assert first[0].checkpoint is not None
+    resume: dict[str, Any] = {"resume_from": first[0].checkpoint.path}
+    other = own_task(tmp_path, configuration={"x": 0.75}, **resume)
+    with pytest.raises(
+        DamagedCheckpointError, match=r"another trial; configuration: checkpoint .*0\.5.*, task .*0\.75"
+    ):
+        train(reference, other)
+    with pytest.raises(BadDataError, match="data or their splits have changed"):
+        train(reference, own_task(tmp_path, **resume), source="other")
+
+
+def test_checkpoint_that_does_not_say_whose_it_is_is_gone_on_with(tmp_path: Path) -> None:
+    reference = script(tmp_path, RESUMES)
+    _, first = train(reference, own_task(tmp_path), Reports({1: Decision.PAUSE}))
+    assert first[0].checkpoint is not None
+    file = tmp_path / "artifacts" / first[0].checkpoint.path
+    line, own = file.read_bytes().split(b"\n", 1)
+    head = {name: value for name, value in json.loads(line).items() if name in ("epoch", "name", "best")}
+    file.write_bytes(json.dumps(head).encode() + b"\n" + own)
+    _, second = train(reference, own_task(tmp_path, resume_from=first[0].checkpoint.path))
+    assert [(report.epoch, report.metrics["accuracy"]) for report in second] == [(2, 1.0), (3, 1.5)]
 
 
 def test_pruned_script_ends_with_all_its_processes(tmp_path: Path) -> None:

@@ -105,7 +105,11 @@ def test_npz_labels_may_be_texts_columns_or_numbers_with_class_names(tmp_path: P
         ({"x": pixels() * 3.7 - 9.0, "y": labels()}, "needed: integers in [0, 255], floats in [0, 1]"),
         ({"x": np.full((12, 5, 4), np.nan), "y": labels()}, "spans nan to nan"),
         ({"x": pixels(11), "y": labels()}, "train has 11 images and 12 labels"),
-        ({"x": pixels(), "y": labels() + 0.5}, "labels are|needed: a whole number or text"),
+        ({"x": pixels(), "y": labels() + 0.5j}, "needed: a whole number or text"),
+        ({"x": pixels(), "y": labels() + 0.5}, "y has labels that are no whole numbers: 0.5 (image 0), 1.5 (image 1)"),
+        ({"x": pixels(), "y": [0.0, 1.0, np.nan, *[1.0] * 9]}, "no whole numbers: nan (image 2); repair them"),
+        ({"x": pixels(), "y": [0.0, *[np.inf] * 5, *[1e30] * 6]}, "no whole numbers: inf (image 1), inf (image 2)"),
+        ({"x": pixels(), "y": labels() - 1, "classes": np.array(["a", "b"])}, "outside its 2 classes: [-1] in train"),
         ({"x": pixels(), "y": labels() * 2, "classes": np.array(["a", "b"])}, "labels outside its 2 classes: [2]"),
         ({"x": pixels(), "y": np.zeros(12, dtype=int)}, "has 1 class; a classifier needs at least two"),
         (

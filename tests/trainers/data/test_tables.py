@@ -14,10 +14,11 @@ import pytest
 from search_spaces.shapes import TableShape
 from trainers.data.spec import BUILT_IN_TABLES, DataSpec
 from trainers.data.table_cells import cell_values, number_form
-from trainers.data.table_columns import CategoryColumn, NumberColumn, column_from_json, encode_rows
+from trainers.data.table_columns import NumberColumn, encode_rows
 from trainers.data.table_files import read_table, table_header
+from trainers.data.table_loading import load_table
 from trainers.data.table_sources import check_table_source, count_target_classes
-from trainers.data.tables import TableData, load_table
+from trainers.data.tables import TableData
 from trainers.errors import BadDataError
 
 
@@ -115,6 +116,23 @@ def test_parquet_is_read_with_its_types(tmp_path: Path) -> None:
 def test_file_that_is_no_whole_table_is_refused(tmp_path: Path, content: bytes, name: str, message: str) -> None:
     with pytest.raises(BadDataError, match=message):
         loaded(written(tmp_path, content, name))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_header_may_be_longer_than_what_is_looked_at_first(tmp_path: Path, encoding: str) -> None:
+    # in UTF-16, the last byte of each name is that of a line feed
+    names = [f"{'a long name ' * 8} {place} \u010a" for place in range(1500)]
+    lines = [";".join([*names, "y"]), *(";".join([f"{row},5"] * 1500 + ["ab"[row % 2]]) for row in range(12))]
+    path = Path(written(tmp_path, "\n".join(lines).encode(encoding)).source)
+    assert table_header(path) == (*names, "y")
+    table = read_table(path, only=[names[0], names[-1], "y"])
+    assert [cells[11].as_py() for cells in table.columns.values()] == ["11,5", "11,5", "b"]
+
+
+def test_file_without_an_end_of_a_line_is_refused(tmp_path: Path) -> None:
+    spec = written(tmp_path, b"a,b" * 2**23, "table.csv")
+    with pytest.raises(BadDataError, match=r"table.csv has no end of a line in its first 16 MiB"):
+        table_header(Path(spec.source))
 
 
 def test_missing_file_is_answered_with_the_nearest_and_all(tmp_path: Path) -> None:
@@ -320,13 +338,28 @@ def test_test_source_with_other_classes_or_columns_is_refused(tmp_path: Path) ->
         load_table(spec)
 
 
+def test_test_source_with_numbers_written_otherwise_is_refused(tmp_path: Path) -> None:
+    header, test = "x;when;z;y\n", str(tmp_path / "test.csv")
+    lines = (f"{i}.5;2024-01-{i + 1:02};{i}.5;{'ab'[i % 2]}\n" for i in range(30))
+    spec = written(tmp_path, header + "".join(lines), test_source=test, target="y")
+    written(tmp_path, header + "1,5;1.12.2024;1.5;a\n2,5;2.12.2024;oops;b\nNA;;2.5;b\n", "test.csv")
+    with pytest.raises(BadDataError) as refused:
+        load_table(spec)
+    assert str(refused.value) == (
+        f"{test}: column 'x' has numbers such as 2050.5 in the training rows, and 2 of 2 cells here are none: '1,5', "
+        "'2,5'; column 'when' has numbers such as 2024-12-31 in the training rows, and 2 of 2 cells here are none: "
+        "'1.12.2024', '2.12.2024'; write these columns as in the training rows"
+    )
+    written(tmp_path, header + "NA;;1.5;a\n;;oops;b\n;?;2.5;b\n", "test.csv")
+    notes = [note for note in load_table(spec).notes if "of the test source" in note]
+    assert [note.rpartition(": ")[2] for note in notes] == ["3 missing", "3 missing", "1 missing"]
+
+
 def test_later_rows_may_lack_values_and_have_new_ones(tmp_path: Path) -> None:
     text = "y,n,c\n" + "".join(f"{i % 2},{i},{('red', 'blue')[i % 2]}\n" for i in range(40))
     data = loaded(written(tmp_path, text, target="y"))
-    kept = [column_from_json(found.to_json()) for found in data.columns]
-    assert kept == list(data.columns)
     table = read_table(Path(written(tmp_path, "n,c\n5,red\n,blue\n7,green\n", "later.csv").source))
-    encoded = encode_rows(kept, table)
+    encoded = encode_rows(data.columns, table)
     assert encoded.categories_NC[:, 0].tolist() == [2, 1, 0]
     assert encoded.numbers_ND[1, 0] == 0.0
     assert encoded.notes == {"n": "1 missing", "c": "1 with a value that the training rows lack"}
@@ -358,9 +391,3 @@ def test_what_was_decided_is_told_once(tmp_path: Path, caplog: pytest.LogCapture
     load_table(written(tmp_path, rows("same,x,y", "7", "{i}", "{parity}")))
     assert [record.levelname for record in caplog.records] == ["INFO", "WARNING"]
     assert "rows=40 target=y kind=classes numbers=1 categories=0" in caplog.text
-
-
-def test_categories_are_numbered_by_their_order() -> None:
-    assert column_from_json({"name": "c", "values": ["a", "b"], "kind": "category"}) == CategoryColumn(
-        name="c", values=("a", "b")
-    )

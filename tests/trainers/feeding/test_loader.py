@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 import torch
 
@@ -13,10 +14,11 @@ from tests.trainers.custom.own import Reports, own_task, write
 from trainers.data.batches import epoch_batches, epoch_order, micro_batches
 from trainers.data.spec import DataSpec
 from trainers.distributed import Ranks
-from trainers.errors import UserCodeError
+from trainers.errors import BadDataError, UserCodeError
 from trainers.feeding import loader
 from trainers.feeding.items import Collation, KeyPlan
 from trainers.feeding.loader import ItemReader
+from trainers.feeding.targets import TargetCheck
 from trainers.tasks import load_trainer
 
 ITEMS = 64
@@ -89,6 +91,26 @@ def test_worker_without_shared_memory_is_told_with_its_size() -> None:
     reader._has_room = lambda plan, workers: True  # type: ignore[method-assign]  # it was enough a moment ago
     with pytest.raises(loader.SharedMemoryError, match=r"no shared memory left: /dev/shm has \d+ MiB free"):
         list(reader.read(KeyPlan(torch.arange(4), [slice(0, 4)], 1)))
+
+
+class OneWrong(Draws):
+    """Items of which the class is 0, but for one."""
+
+    def __getitem__(self, item: int) -> tuple[Any, int]:
+        return torch.zeros(1), -100 if item == 50 else 0
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_wrong_target_is_told_with_its_number_in_the_dataset(workers: int) -> None:
+    before = set(psutil.Process().children())
+    check = TargetCheck(place="own.py: train", classes=2)
+    reader = ItemReader(OneWrong(), seed=1, workers=workers, device=torch.device("cpu"), check=check)
+    order = torch.arange(ITEMS).flip(0)
+    batches = reader.read(KeyPlan(order, [slice(0, 8), slice(8, 16), slice(16, 24)], 1))
+    assert next(batches).targets.tolist() == [0] * 8
+    with pytest.raises(BadDataError, match=r"own\.py: train item 50 has the target -100") as kept:
+        next(batches)
+    assert set(psutil.Process().children()) == before, f"the workers are gone while this is kept: {kept}"
 
 
 @pytest.mark.parametrize(

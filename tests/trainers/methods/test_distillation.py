@@ -113,6 +113,14 @@ def test_teacher_of_other_data_is_refused_with_both_sides(
         assert few_digits.fingerprint[:8] in message
 
 
+@pytest.mark.parametrize("blueprint", [{"space": None}, {"configuration": [1]}], ids=lambda value: next(iter(value)))
+def test_teacher_that_does_not_say_what_builds_it_is_refused(
+    few_digits: ImageData, teacher: Path, tmp_path: Path, blueprint: dict[str, Any]
+) -> None:
+    with pytest.raises(UserCodeError, match=r"altered.pt does not say by which search space its network is built"):
+        load_teacher(altered(teacher, tmp_path, blueprint), problem(few_digits), CPU)
+
+
 def test_teacher_whose_space_is_gone_is_refused(few_digits: ImageData, teacher: Path, tmp_path: Path) -> None:
     with pytest.raises(UserCodeError, match="no search space 'nas_smal'"):
         load_teacher(altered(teacher, tmp_path, {"space": "nas_smal"}), problem(few_digits), CPU)

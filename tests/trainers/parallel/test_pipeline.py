@@ -11,7 +11,16 @@ from torch import nn
 from search_spaces.catalog import nas_small
 from search_spaces.configuration import JsonScalar
 from tests.trainers.rank_pool import RankPool
-from tests.trainers.training import Script, assert_same_tensors, evaluation_of, last_checkpoint, timeless, tiny_task
+from tests.trainers.training import (
+    Script,
+    assert_same_course,
+    assert_same_tensors,
+    evaluation_of,
+    fit,
+    last_checkpoint,
+    timeless,
+    tiny_task,
+)
 from trainers.config import TrainTask
 from trainers.data.arrays import ImageData
 from trainers.distributed import Ranks
@@ -19,7 +28,7 @@ from trainers.errors import UserCodeError
 from trainers.launching import run_on_ranks
 from trainers.parallel.pipeline import runs_of_equal_parts
 from trainers.precision import MixedPrecision
-from trainers.reporting import Decision, Report, Reporter, TrialResult
+from trainers.reporting import Decision, Reporter, TrialResult
 from trainers.tasks import load_trainer
 
 trainer = load_trainer("image_classification")
@@ -32,13 +41,6 @@ def chain_task(root: Path, network: dict[str, JsonScalar] | None = None, **train
     return task.model_copy(
         update={"space": "tests.trainers.parallel.chain_space", "configuration": {**CHAIN, **(network or {})}}
     )
-
-
-def fit(
-    ranks: Ranks, task: TrainTask, data: ImageData, decisions: dict[int, Decision] | None = None
-) -> tuple[TrialResult, list[Report]]:
-    script = Script(decisions)
-    return trainer.fit(task, data, ranks, script), script.reports
 
 
 @pytest.mark.parametrize(
@@ -66,9 +68,7 @@ def test_two_stages_equal_one_rank(
     one, two = last_checkpoint(tmp_path / "1"), last_checkpoint(tmp_path / "2")
     assert_same_tensors(dict(one.network), dict(two.network), tolerance)
     assert one.optimization["optimizer"]["state"].keys() == two.optimization["optimizer"]["state"].keys()
-    for ours, theirs in zip(reports, alone, strict=True):
-        for name in ("train_loss", "loss", "accuracy"):
-            assert ours.metrics[name] == pytest.approx(theirs.metrics[name], abs=tolerance)
+    assert_same_course(reports, alone, tolerance, names=("train_loss", "loss", "accuracy"))
 
 
 def test_batch_normalisation_sees_the_same_as_on_one_rank_that_accumulates(

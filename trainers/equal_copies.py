@@ -1,4 +1,4 @@
-"""Copies of one network on several ranks: which buffers they share, and how to tell two of them apart."""
+"""What keeps copies of one network on several ranks equal: the buffers to share, and checksums that tell them apart."""
 
 import torch
 from torch import nn

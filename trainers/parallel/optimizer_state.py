@@ -1,35 +1,13 @@
-"""What ranks that all compute with the whole network have in common: a forward pass, and a step without items."""
+"""Takes over the state of an optimizer whose weights may be cut over the ranks."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch import nn
 
 from trainers.optimizers.sharded import is_sharded, shard_like
-from trainers.precision import MixedPrecision
-from trainers.problem import Batch
 
-__all__ = ["answers_of", "backward_without_items", "load_optimizer_state"]
-
-
-def answers_of(network: nn.Module, batch: Batch, precision: MixedPrecision) -> torch.Tensor:
-    """Return the answers of a network, or of what wraps it, to a batch."""
-    with precision.autocast():
-        answers: torch.Tensor = network(*batch.inputs)
-    return answers
-
-
-def backward_without_items(
-    network: nn.Module, example: Batch, precision: MixedPrecision, backward: Callable[[torch.Tensor], None]
-) -> None:
-    """Take part in joining the gradients with zeros, when there is no item for this rank.
-
-    Evaluation mode keeps the item out of the statistics of batch normalisation.
-    """
-    network.eval()
-    backward(answers_of(network, example, precision).float().sum() * 0.0)
-    network.train()
+__all__ = ["load_optimizer_state"]
 
 
 def load_optimizer_state(optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> None:
