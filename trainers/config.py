@@ -151,6 +151,10 @@ class TrainConfig(BaseModel):
     min_change: Annotated[float, Field(ge=0.0)] = 0.0
     """Smallest change of the objective that counts as an improvement."""
 
+    def lasting(self) -> dict[str, JsonScalar]:
+        """Return the settings that decide what is trained: those that a resumed training must not change."""
+        return {name: value for name, value in self.model_dump().items() if name not in _PASSING}
+
     def micro_batch(self, ranks: int) -> int:
         """Most items that a rank computes at a time."""
         return -(-self.batch_size // (ranks * self.accumulate))
@@ -158,6 +162,18 @@ class TrainConfig(BaseModel):
 
 SEARCH_FIELDS = ("epochs", "metric", "direction", "precision", "parallel", "seed")
 """Fields that are no hyperparameters: they are the same for all trials of a search, or follow from it."""
+
+
+_PASSING = frozenset(SEARCH_FIELDS) | {
+    "accumulate",
+    "compile",
+    "gradient_compression",
+    "loader_workers",
+    "memory_format",
+    "min_change",
+    "patience",
+}
+"""Settings that belong to a search, say how something is computed, or when to end."""
 
 
 class TrainTask(BaseModel):

@@ -8,6 +8,8 @@ MOST_SKIPPED = 8
 """Steps in a row that fp16 may skip, through a whole epoch. Each halves the scale of the loss, which begins at 65,536;
 gradients that overflow with a 256th of that are hardly saved by a smaller one."""
 
+_ADVICE = "try a smaller learning_rate, a longer warm-up (warmup_fraction), gradient_clip, or bf16 instead of fp16"
+
 
 def check_finite(
     loss: float,
@@ -38,7 +40,7 @@ def check_finite(
     at = f"at step {step} (epoch {epoch}" if step is not None else f"after epoch {epoch} ("
     raise NonFiniteLossError(
         f"{name} is {loss} {at}{', ' if step is not None else ''}learning_rate={learning_rate:.4g}, "
-        f"precision={precision}); last good checkpoint: {checkpoint or 'none'}"
+        f"precision={precision}); last good checkpoint: {checkpoint or 'none'}; {_ADVICE}"
     )
 
 

@@ -130,6 +130,7 @@ def prepare(wish: Wish, *, has_devices: bool = False) -> Prepared:
         "metric": training.metric,
         "direction": training.direction,
         "data": trainer.fingerprint(loaded),
+        "settings": {**training.lasting()},
     }
     kept = KeptCheckpoints(root, training, identity)
     task = TrainTask(

@@ -15,7 +15,7 @@ from search_spaces.errors import did_you_mean
 from search_spaces.parameters import Categorical, Parameter
 from search_spaces.space import SearchSpace
 from trainers.artifact_files import is_url
-from trainers.config import Direction, TrainConfig
+from trainers.config import SEARCH_FIELDS, Direction, TrainConfig
 from trainers.custom.directions import well_known_direction
 from trainers.data.spec import DataSpec
 from trainers.errors import InvalidTrainerError, TrialError
@@ -105,7 +105,11 @@ def checked_constants(
     Raises:
         ValueError: with every mistake.
     """
-    problems = [f"{name} is searched by the space '{space.name}'" for name in given if name in space.parameters]
+    problems = [
+        f"{name} is searched by the space '{space.name}'; leave it out, or give a space of your own without it"
+        for name in given
+        if name in space.parameters
+    ]
     own = {name: value for name, value in given.items() if name not in trainer.hyperparameters}
     if not trainer.is_open:
         problems += _unknown([name for name in own if name not in space.parameters], trainer, others)
@@ -231,8 +235,12 @@ def _extremes(parameter: Parameter) -> Sequence[JsonScalar]:
 def _unknown(names: Sequence[str], trainer: Trainer, others: Sequence[str]) -> list[str]:
     """Name each, and once what there is."""
     known = sorted({*trainer.hyperparameters, *others})
-    found = [f"no training parameter {name!r}{did_you_mean(name, known).replace(' did', ', did', 1)}" for name in names]
-    return [*found, f"known: {', '.join(known)}"] if found else []
+    flags = [f"{name} has a flag of its own: --{name}" for name in names if name in SEARCH_FIELDS]
+    strange = [name for name in names if name not in SEARCH_FIELDS]
+    found = [
+        f"no training parameter {name!r}{did_you_mean(name, known).replace(' did', ', did', 1)}" for name in strange
+    ]
+    return [*flags, *found, f"known: {', '.join(known)}"] if found else flags
 
 
 def _placed(name: str, value: Any) -> Any:

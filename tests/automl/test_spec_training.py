@@ -125,7 +125,7 @@ def test_all_mistakes_in_constants_are_listed() -> None:
         "did you mean 'patience'?",
         "momentum='high'",
         "warmup_fraction=2",
-        "'epochs'",
+        "epochs has a flag of its own: --epochs",
     ):
         assert words in text
 
@@ -162,7 +162,8 @@ def test_constants_of_own_code_stand_in_its_configuration(tmp_path: Path) -> Non
     task = train_task(spec, Artifacts(root="/a", study="s"), lease, Configuration({"x": 0.5}), None)
     assert task.configuration == {"depth": 3, "name": "deep", "fast": True, "rate": 0.001, "x": 0.5}
     assert task.training.patience == 2
-    assert "x is searched by the space 'own'" in problems_of(space=space, set={"x": 1})
+    assert "x is searched by the space 'own'; leave it out, or" in problems_of(space=space, set={"x": 1})
+    assert "precision has a flag of its own: --precision" in problems_of(space="nas_small", set={"precision": "bf16"})
 
 
 def test_places_of_data_become_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from tests.trainers.custom.own import write
 from tests.trainers.training import assert_same_tensors
 from trainers.__main__ import _parser, main
 from trainers.checkpoint import read_checkpoint
+from trainers.kept_checkpoints import UsedFolderError
 from trainers.reporting import Report
 from trainers.standalone import InvalidTrainingError, train
 
@@ -278,3 +279,12 @@ def test_commands_of_the_documentation_have_flags_that_exist() -> None:
     assert lines
     for line in lines:
         _parser().parse_args(shlex.split(line, comments=True))
+
+
+def test_a_resumed_training_keeps_its_settings_but_may_be_computed_otherwise(tmp_path: Path) -> None:
+    train("nas_small", settings={**SMALL, "epochs": 1}, folder=tmp_path, device="cpu")
+    with pytest.raises(UsedFolderError, match=r"momentum: there 0\.9, now 0\.5.*give another folder"):
+        train("nas_small", settings={**SMALL, "epochs": 2, "momentum": 0.5}, folder=tmp_path, device="cpu", resume=True)
+    otherwise = {**SMALL, "epochs": 2, "accumulate": 2, "patience": 5}
+    trained = train("nas_small", settings=otherwise, folder=tmp_path, device="cpu", resume=True)
+    assert trained.result.epoch == 2

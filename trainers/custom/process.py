@@ -120,7 +120,7 @@ class ScriptProcess:
         if not self._last:
             return "; it said nothing on standard error"
         *before, last = self._last
-        end = "\n".join(["; its standard error ended:", *before, last])[-_MOST_SHOWN:] if before else ""
+        end = "\n".join(["", "its standard error ended:", *before, last])[-_MOST_SHOWN:] if before else ""
         return f": {last[:_MOST_SHOWN]}{end}"
 
     def _read_errors(self) -> None:
