@@ -6,7 +6,8 @@ from typing import TypeGuard
 from automl.objective import is_finite
 from automl.outbox import KeptReport
 from automl.worker import Failure
-from studies.json_text import from_json, strict_json
+from search_spaces.strict_json import strict_json
+from studies.json_text import from_json
 from studies.trial import CheckpointRecord, Lease
 from trainers.reporting import Report, TrialResult
 

@@ -8,9 +8,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
+from search_spaces.strict_json import strict_json
 from studies.errors import StudyError
 from studies.figures.snapshot import metric_name
-from studies.json_text import strict_json
 from studies.trial import Trial
 from studies.trial_table import Column, Kind, columns_of, facts_of, in_text
 from studies.whole_file import written_beside

@@ -1,11 +1,12 @@
 """JSON as the database holds it and as it is printed: strict, so that every reader can read it back."""
 
 import json
-import math
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["from_json", "metrics_from_json", "metrics_to_json", "strict_json", "to_json"]
+from search_spaces.strict_json import strict_json
+
+__all__ = ["from_json", "metrics_from_json", "metrics_to_json", "to_json"]
 
 
 def to_json(value: object, what: str) -> str:
@@ -29,15 +30,6 @@ def from_json(text: str) -> Any:
     return json.loads(text)
 
 
-def strict_json(document: object, *, indent: int | None = None) -> str:
-    """Write a document for people and other programs.
-
-    NaN and infinities, which JSON lacks, become the texts `nan`, `inf` and `-inf`: unlike null they stay apart from
-    each other and from what is missing, and `float` reads them back.
-    """
-    return json.dumps(_without_odd_numbers(document), indent=indent, allow_nan=False)
-
-
 def metrics_to_json(metrics: Mapping[str, float]) -> str:
     """Write numbers by name; NaN and infinities, which JSON lacks, become text."""
     numbers = {name: float(value) for name, value in metrics.items()}
@@ -47,13 +39,3 @@ def metrics_to_json(metrics: Mapping[str, float]) -> str:
 def metrics_from_json(text: str) -> dict[str, float]:
     """Read what `metrics_to_json` wrote."""
     return {name: float(value) for name, value in json.loads(text).items()}
-
-
-def _without_odd_numbers(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, Mapping):
-        return {key: _without_odd_numbers(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_odd_numbers(item) for item in value]
-    return value

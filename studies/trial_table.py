@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeAlias
 
-from studies.json_text import strict_json
+from search_spaces.strict_json import strict_json
 from studies.trial import Trial
 
 __all__ = ["Column", "Kind", "columns_of", "facts_of", "in_text"]

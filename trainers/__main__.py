@@ -1,7 +1,6 @@
 """`python -m trainers`: trains one configuration on this machine, or on ranks of torchrun, and measures it."""
 
 import argparse
-import json
 import logging
 import os
 import sys
@@ -13,6 +12,7 @@ from typing import NoReturn
 
 from pydantic import ValidationError
 
+from search_spaces.strict_json import strict_json
 from trainers.config import SEARCH_FIELDS, TrainConfig
 from trainers.data.spec import DataSpec
 from trainers.errors import BadDataError, PeerFailedError, UnsupportedDeviceError
@@ -46,6 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         advice = f"interrupted; go on by the same command with --resume (--folder {given.folder})"
         return _ended(130, [advice] if is_first else [], given.debug)
     except (Exception, SystemExit) as error:
+        if given.json and is_first:
+            explained = explain(error)
+            print(strict_json({"outcome": "failed", "cause": explained.cause, "message": explained.message}))
         return _ended(1, _failed(error, rank), given.debug)
     if is_first:
         _print_outcome(trained, as_json=given.json)
@@ -86,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--device", help="cpu, cuda (a GPU for each rank) or cuda:NUMBER (default: the GPUs, or else the CPU)")
     add("--tensorboard", action="store_true", help="write curves, histograms and the graph to FOLDER/tensorboard")
     add("--profile", action="store_true", help="profile a few steps; the files go beside the checkpoints")
-    add("--json", action="store_true", help="print one JSON object at the end, and nothing else")
+    add("--json", action="store_true", help="print one JSON object at the end, also of a failure, and nothing else")
     add("--debug", action="store_true", help="show tracebacks and debug messages")
     add("--data", default=DataSpec.model_fields["source"].default, help=_help(DataSpec, "source"))
     for name, field in DataSpec.model_fields.items():
@@ -182,7 +185,7 @@ def _print_outcome(trained: Trained, *, as_json: bool) -> None:
             "test": None if trained.test is None else dict(trained.test),
             "facts": dict(result.facts),
         }
-        print(json.dumps(document, allow_nan=False))
+        print(strict_json(document))
         return
     print(f"{result.outcome} after {result.epoch} epochs in {result.facts.get('seconds', 0.0):.1f} s")
     print(f"best epoch {result.facts.get('best_epoch')}: {trained.best or 'no checkpoint'}")

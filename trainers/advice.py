@@ -37,6 +37,8 @@ PATIENT_EPOCHS = 5
 """Epochs that a loss is followed before it is judged; warm-up and chance take the first few."""
 LEAST_FALL = 0.01
 """Share of the first epoch's loss; whatever learns falls by more in `PATIENT_EPOCHS` epochs."""
+GROWN_LOSS = 0.5
+"""Share of the first epoch's loss by which one may lie above the lowest; chance moves a mean over all items less."""
 UNUSED_EPOCHS = 2
 """Epochs in whose last steps a weight must go without a gradient: parts that depend on the items may miss one."""
 EXPLODING = 1e3
@@ -162,8 +164,14 @@ def _skipped_steps(last: EpochFacts) -> str | None:
 
 
 def _stuck_loss(history: Sequence[EpochFacts]) -> str | None:
-    """Whether the recent losses are no better than that of epoch 1; after a resumption nobody knows that one here."""
-    first, recent = history[0], history[-PATIENT_EPOCHS:]
+    """Whether the loss grows, or is no better than in epoch 1, which nobody knows here after a resumption."""
+    first, last, recent = history[0], history[-1], history[-PATIENT_EPOCHS:]
+    best = min(history, key=lambda facts: facts.train_loss)
+    if last.train_loss - best.train_loss > GROWN_LOSS * abs(first.train_loss):
+        return (
+            f"the loss grows: {last.train_loss:.4g} in epoch {last.epoch}, {best.train_loss:.4g} in epoch {best.epoch}"
+            "; a smaller learning_rate, a longer warm-up, or gradient_clip"
+        )
     if first.epoch != 1 or len(history) <= PATIENT_EPOCHS:
         return None
     lowest = min(facts.train_loss for facts in recent)

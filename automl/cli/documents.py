@@ -5,7 +5,7 @@ from typing import Any
 
 import typer
 
-from studies.json_text import strict_json
+from search_spaces.strict_json import strict_json
 from studies.trial import Trial
 
 __all__ = ["print_json", "trial_document"]

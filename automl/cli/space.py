@@ -28,7 +28,7 @@ def diff(
     from automl.cli.spaces import loaded
     from automl.continuation import check_space, space_history, unfinished_trials, usable_trials
     from automl.lookup import find_study
-    from studies.json_text import strict_json
+    from search_spaces.strict_json import strict_json
 
     found = find_study(study, storage).study
     present = loaded(reference or _own_space(found.name, found.specification), study if reference is None else None)

@@ -82,6 +82,8 @@ def test_batch_that_is_larger_than_the_data_warns() -> None:
 def test_loss_that_never_fell_warns_after_five_further_epochs() -> None:
     stuck = [2.302, 2.303, 2.300, 2.301, 2.302, 2.299]
     assert signs(epochs(stuck[:5])) == set()
+    grown = text(epochs([2.60, 2.56, 4.13]))
+    assert grown.startswith("the loss grows: 4.13 in epoch 3, 2.56 in epoch 2; a smaller learning_rate")
     assert text(epochs(stuck)).startswith("the loss does not fall: 2.299 at best in epochs 2 to 6, 2.302 in epoch 1")
     assert signs(epochs([2.3, *[2.2] * 20])) == set(), "it has come to rest after it fell"
     resumed = [replace(facts, epoch=facts.epoch + 10) for facts in epochs(stuck)]

@@ -288,3 +288,18 @@ def test_a_resumed_training_keeps_its_settings_but_may_be_computed_otherwise(tmp
     otherwise = {**SMALL, "epochs": 2, "accumulate": 2, "patience": 5}
     trained = train("nas_small", settings=otherwise, folder=tmp_path, device="cpu", resume=True)
     assert trained.result.epoch == 2
+
+
+def test_a_failed_training_is_told_as_json_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = """
+        from search_spaces import Float, SearchSpace
+        SPACE = SearchSpace("own", {"x": Float(low=0.0, high=1.0)}, defaults={"x": 0.5})
+        METRICS = {"accuracy": "maximize"}
+        def fit(context):
+            context.report({"accuracy": float("nan")})
+        """
+    space = str(write(tmp_path, "own.py", text))
+    assert main(["--space", space, "--folder", str(tmp_path / "run"), "--device", "cpu", "--json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert (document["outcome"], document["cause"]) == ("failed", "non_finite")
+    assert "accuracy is nan" in document["message"]
