@@ -16,6 +16,7 @@ from studies.standing import Limits
 from studies.study import Study
 from studies.trial import Trial, TrialState
 from trainers.custom.command import placed_command
+from trainers.replaced_parameters import searched_space
 
 __all__ = [
     "FIXED",
@@ -215,7 +216,7 @@ def present_space(study: Study) -> SpaceHistory:
 
 
 def named_space(study: Study, name: str) -> SearchSpace:
-    """The space that a study has stored under a name; one that no module defines, as the study has stored it.
+    """The space of a name without what the study's constants replace; one that no module defines, as the study has it.
 
     A program of another library may search a space that it has made itself.
 
@@ -226,7 +227,7 @@ def named_space(study: Study, name: str) -> SearchSpace:
         PluginImportError: its module cannot be imported.
     """
     try:
-        return catalog.load(name, has_networks=False).SPACE
+        return searched_space(catalog.load(name, has_networks=False).SPACE, study.specification.get("set", {}))
     except UnknownSearchSpaceError:
         versions = study.space_versions()
         if not versions:

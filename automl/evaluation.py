@@ -48,7 +48,7 @@ def measure_on_test_split(
         return
     task = {
         "space": spec.space,
-        "configuration": full_configuration(spec.set, best.configuration, spec.make_trainer()),
+        "configuration": full_configuration(spec.set, best.configuration, spec.whole_space, spec.make_trainer()),
         "data": spec.data,
         "precision": best.attributes.get("precision", spec.precision),  # the one really used
         "artifacts_root": artifacts.root,

@@ -1,7 +1,8 @@
 """Out of memory: what a trial is tried again with, and how often; pure arithmetic and what is remembered on a trial.
 
 A device that is full takes half the micro-batch: the optimizer steps, and so the result, stay the same. A process that
-the system has ended for want of memory is tried again once (`automl/retries.py`).
+the system has ended for want of memory is tried again once (`automl/retries.py`). What a network needs by itself does
+not depend on the micro-batch: one for which there is no room is not tried again.
 """
 
 from studies.trial import Trial

@@ -156,7 +156,7 @@ class Outcomes:
         elif is_tried_again(trial, failure, self._spec.max_retries):
             self._log_retry(live, failure, "trying again")
             self._store.pause(live, is_lost=failure.cause == "lost", facts=facts_to_keep(trial, failure))
-        elif failure.cause == "oom" and not failure.is_memory_kill and (parts := self._more_parts(live)) is not None:
+        elif _helps_to_cut(failure) and (parts := self._more_parts(live)) is not None:
             self._cut_batches(live, failure, parts)
         else:
             self._end_failed(live, failure)
@@ -167,7 +167,8 @@ class Outcomes:
         def count(trial: Trial, view: View) -> None:
             in_a_row, limit = failures_in_a_row(view.trials, self._sign.began_at), self._spec.max_failures
             if in_a_row >= limit and self._sign.stop is None:
-                words = f"the last {in_a_row} trials failed (--max-failures {limit})"
+                last = "the last trial" if in_a_row == 1 else f"the last {in_a_row} trials"
+                words = f"{last} failed (--max-failures {limit})"
                 self._sign.fail(f"{words}, trial {trial.number}: {failure}")
 
         self._store.end(
@@ -210,6 +211,11 @@ class Outcomes:
     def _try_again(self, live: LiveTrial, parts: int) -> None:
         if not live.is_cancelled:  # otherwise the search is over, and gives it back
             self._starter.try_again(live, parts)
+
+
+def _helps_to_cut(failure: Failure) -> bool:
+    """Whether smaller micro-batches may help: not where the machine is full, or the network alone too large."""
+    return failure.cause == "oom" and not failure.is_memory_kill and not failure.is_of_network
 
 
 def _training(live: LiveTrial) -> TrainConfig:

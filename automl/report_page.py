@@ -14,6 +14,7 @@ from search_spaces.graph import NetworkGraph
 from studies.report import write_report
 from studies.study import Study
 from trainers.artifact_files import Location, is_url, write_file
+from trainers.replaced_parameters import complete_configuration, searched_space
 
 __all__ = ["write_report_page"]
 
@@ -44,14 +45,18 @@ def _write(study: Study, path: Path) -> Path:
     space = _space_of(study)
     if space is None:
         return write_report(study, path)
-    history = space_history(study, space.SPACE)
+    constants = study.specification.get("set", {})
+    searched = searched_space(space.SPACE, constants)
+    history = space_history(study, searched)
 
     def graph(configuration: Mapping[str, JsonScalar]) -> NetworkGraph | None:
         """The drawing, where the present space still has this network: the best trial may be of an older version."""
         present = history.adopt(configuration)
-        return None if present is None else catalog.graph(space, present)
+        if present is None:
+            return None
+        return catalog.graph(space, complete_configuration(present, constants, space.SPACE))
 
-    return write_report(study, path, space=space.SPACE, graph=graph)
+    return write_report(study, path, space=searched, graph=graph)
 
 
 def _space_of(study: Study) -> SpaceModule | None:

@@ -126,7 +126,8 @@ class Scheduler:
             unfinished = [trial for trial in trials if not trial.state.is_ended and trial.is_counted]
             if any(not trial.is_foreign for trial in unfinished):
                 return Wait()
-            return Done(reason=f"all {budget} trials ended{_but_for(unfinished)}")
+            ended = "the only trial ended" if budget == 1 else f"all {budget} trials ended"
+            return Done(reason=f"{ended}{_but_for(unfinished)}")
         queued = next((trial for trial in trials if trial.state is TrialState.QUEUED), None)
         if queued is not None:
             return self._start_queued(queued, trials)

@@ -27,6 +27,7 @@ from automl.executors.base import Executor
 from automl.interrupt import Interrupt, interruptible
 from automl.observer import Observer
 from automl.outbox import Outbox
+from automl.plan import plan_mistakes
 from automl.recent import RecentStudy, remember_study
 from automl.registry import pruner_class, sampler_class
 from automl.report_page import write_report_page
@@ -135,10 +136,12 @@ def _loaded(spec: SearchSpec) -> Any:
         try:
             data = trainer.load(spec.data)
             trainer.check_objective(spec.metric, data)
+            if mistakes := plan_mistakes(spec, trainer, data):
+                raise InvalidSpecError(mistakes, "the search")
             return data
         except UserCodeError as error:
             raise InvalidSpecError([f"data: {error}"], "the search; --debug shows where") from error
-        except (TrialError, MemoryError):
+        except (TrialError, MemoryError, InvalidSpecError):
             raise
         except Exception as error:
             if ":" not in reference and trainer.code_digest() is None:

@@ -8,6 +8,7 @@ from automl.spec import SearchSpec
 from search_spaces.configuration import Configuration, JsonScalar
 from search_spaces.errors import InfeasibleArchitectureError
 from studies.trial import Trial, TrialState
+from trainers.replaced_parameters import complete_configuration
 
 __all__ = ["SizeLimit"]
 
@@ -59,7 +60,8 @@ class SizeLimit:
         key = tuple(configuration[name] for name in self._names)
         if key not in self._counts:
             try:
-                self._counts[key] = self._trainer.count_weights(self._spec.space, configuration, self._data)
+                whole = complete_configuration(configuration, self._spec.set, self._spec.whole_space)
+                self._counts[key] = self._trainer.count_weights(self._spec.space, whole, self._data)
             except InfeasibleArchitectureError:
                 self._counts[key] = None
             except Exception as error:  # a person's code may raise anything, and one trial never ends a search

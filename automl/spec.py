@@ -32,11 +32,13 @@ from trainers.artifact_files import check_writable, is_url
 from trainers.config import Direction, Parallelism, Precision
 from trainers.custom.command import Command
 from trainers.data.spec import DataSpec
-from trainers.errors import InvalidTrainerError
+from trainers.errors import InvalidTrainerError, MistakeElsewhereError
+from trainers.replaced_parameters import searched_space
 from trainers.settings import (
     check_metric,
     check_offers,
     checked_constants,
+    full_configuration,
     measured,
     objective_direction,
     usual_objective,
@@ -44,10 +46,13 @@ from trainers.settings import (
 from trainers.tasks import load_trainer
 from trainers.trainer import Trainer
 from trainers.training_choice import (
+    check_builds_networks,
+    check_data_options,
     check_looking_inside,
     check_parallel,
     check_parameters,
     check_ranks,
+    check_sharing_offers,
     load_named_trainer,
     placed_data,
     placed_reference,
@@ -98,7 +103,8 @@ class SearchSpec(BaseModel):
     epochs: Annotated[int, Field(ge=1)] = 9
     """Epochs of a full training."""
     set: Mapping[str, JsonScalar] = {}
-    """Training parameter with one value for all trials, such as optimizer=sgd; may be given several times."""
+    """Training parameter with one value for all trials, such as optimizer=sgd, also instead of being searched; may be
+    given several times."""
     sampler: str = "tpe"
     """How configurations are proposed."""
     pruner: str = "asha"
@@ -193,7 +199,7 @@ class SearchSpec(BaseModel):
             reference = trainer_reference(space, value, info.data["script"])
             trainer = load_named_trainer(reference)
             check_parameters(catalog.load(space, has_networks=False).SPACE, trainer, reference)
-            catalog.load(space, has_networks=trainer.has_networks)
+            check_builds_networks(space, trainer)
         except (*_SPACE_ERRORS, PluginImportError) as error:
             raise ValueError(str(error)) from error
         return reference if info.data["script"] is None else None
@@ -218,6 +224,7 @@ class SearchSpec(BaseModel):
     def _data_exist(cls, value: DataSpec, info: ValidationInfo) -> DataSpec:
         trainer = _trainer(info.data)
         if trainer is not None:
+            check_data_options(value, trainer)
             trainer.check(value)  # a BadDataError is a ValueError: pydantic collects it
         return placed_data(value)
 
@@ -260,8 +267,13 @@ class SearchSpec(BaseModel):
         cls, value: Mapping[str, JsonScalar], info: ValidationInfo
     ) -> Mapping[str, JsonScalar]:
         trainer = _trainer(info.data)
-        if trainer is not None and "space" in info.data and "data" in info.data:
-            check_offers(value, catalog.load(info.data["space"], has_networks=False).SPACE, trainer, info.data["data"])
+        if trainer is None or "space" not in info.data:
+            return value
+        space = catalog.load(info.data["space"], has_networks=False).SPACE
+        trainer.check_names([*space.names(), *full_configuration(value, {}, space, trainer)])
+        searched = searched_space(space, value)  # its ValueError is collected
+        if "data" in info.data:
+            check_offers(value, searched, trainer, info.data["data"])
         return value
 
     @field_validator("procs_per_trial")
@@ -276,6 +288,10 @@ class SearchSpec(BaseModel):
         trainer = _trainer(info.data)
         if trainer is not None:
             check_parallel(value, trainer)
+        ranks = info.data.get("procs_per_trial")
+        if trainer is not None and ranks is not None and {"space", "set"} <= info.data.keys():
+            searched = searched_space(catalog.load(info.data["space"], has_networks=False).SPACE, info.data["set"])
+            check_sharing_offers(info.data["set"], value, searched, trainer, ranks, "--procs-per-trial 2")
         return value
 
     @field_validator("study", mode="before")
@@ -414,9 +430,14 @@ class SearchSpec(BaseModel):
         return value
 
     @property
-    def search_space(self) -> SearchSpace:
-        """The search space itself."""
+    def whole_space(self) -> SearchSpace:
+        """The search space with all its parameters."""
         return catalog.load(self.space, has_networks=False).SPACE
+
+    @property
+    def search_space(self) -> SearchSpace:
+        """What is searched: the space without the parameters that `set` gives a value."""
+        return searched_space(self.whole_space, self.set)
 
     @property
     def trainer_reference(self) -> str:
@@ -488,6 +509,8 @@ def _sentence(details: ErrorDetails) -> str:
         case "missing":
             return f"{place}: must be given"
         case "value_error":
+            error = details.get("ctx", {}).get("error")
+            place = error.place if isinstance(error, MistakeElsewhereError) else place
             return f"{place}: {details['msg'].removeprefix('Value error, ')}"
         case _ if place == "storage":  # may hold a password
             return f"{place}: not allowed: {details['msg'].lower()}"

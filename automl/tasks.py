@@ -47,7 +47,7 @@ def train_task(
         training = training.model_copy(update={"accumulate": accumulate})
     return TrainTask(
         space=spec.space,
-        configuration=full_configuration(spec.set, configuration, trainer),
+        configuration=full_configuration(spec.set, configuration, spec.whole_space, trainer),
         data=spec.data,
         training=training,
         artifacts_root=artifacts.root,

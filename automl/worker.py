@@ -38,6 +38,8 @@ class Failure:
         is_follow_up: whether it only tells that another rank is gone.
         is_memory_kill: whether the machine's memory was full and a process was ended for it, rather than told by its
             device; then `cause` is `oom`.
+        is_of_network: whether the network by itself needs more memory than there is, so that smaller batches do not
+            help; then `cause` is `oom`.
     """
 
     cause: FailureCause
@@ -48,6 +50,7 @@ class Failure:
     host: str = ""
     is_follow_up: bool = False
     is_memory_kill: bool = False
+    is_of_network: bool = False
 
     def __str__(self) -> str:
         """Return one line: cause, rank, host and message."""
@@ -90,6 +93,7 @@ def describe_failure(error: Exception | SystemExit, rank: int | None) -> Failure
         rank=rank,
         host=socket.gethostname(),
         is_follow_up=explained.is_consequence,
+        is_of_network=explained.is_of_network,
     )
 
 

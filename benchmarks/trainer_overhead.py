@@ -4,7 +4,7 @@ The same network, data, batch size, optimizer, schedule, clipping and precision,
 the trainer also writes a checkpoint and a report. The sides take turns, round by round, in the same processes, so that
 other work on the machine meets all alike; a time is the median over the epochs, without the first of each round.
 
-    python -m benchmarks.trainer_overhead [--json] [--rounds 5] [--workloads convnet,mlp,transformer]
+    python -m benchmarks.trainer_overhead [--json] [--rounds 9] [--workloads convnet,mlp,transformer]
 
 Lightning is compared on one rank; it is not installed with the project: pip install lightning
 """
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print the table, and say whether the goals are met."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print one JSON object as the last line")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--ranks", default="1,2")
     parser.add_argument("--workloads", default=",".join(WORKLOADS))
     given = parser.parse_args(arguments)
@@ -72,11 +72,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 ),
                 flush=True,
             )
-    met = {
-        "at most 1.03 times the hand-written loop": all(row.ours_to_hand <= MOST_RATIO for row in rows),
-        "faster than Lightning": all(row.ours_to_lightning < 1.0 for row in rows if row.ours_to_lightning is not None)
-        and any(row.ours_to_lightning is not None for row in rows),
-    }
+    met = {"at most 1.03 times the hand-written loop": all(row.ours_to_hand <= MOST_RATIO for row in rows)}
+    if beside := [row.ours_to_lightning for row in rows if row.ours_to_lightning is not None]:
+        met["faster than Lightning"] = max(beside) < 1.0
     for goal, is_met in met.items():
         print(f"{'met   ' if is_met else 'MISSED'} {goal}")
     if given.json:

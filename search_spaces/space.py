@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -184,6 +185,43 @@ class SearchSpace:
         """
         valid = self.validate(configuration)
         return None if self._refuse is None else self._refuse(valid)
+
+    def without(self, names: Collection[str]) -> "SearchSpace":
+        """Return this space without some of its parameters, which have one value elsewhere.
+
+        What names and refuses configurations goes on doing so: it is given the defaults of what has left.
+
+        Raises:
+            InvalidSpaceError: nothing is left, or there are such rules, and no defaults to give to them.
+            ValueError: a name is unknown.
+        """
+        leaving, defaults = self._known(names), self.defaults
+        if not leaving:
+            return self
+        if defaults is None and (self._canonical or self._refuse):
+            raise InvalidSpaceError(
+                f"search space {self.name!r}: its rules need a value of {', '.join(leaving)}; give the space defaults"
+            )
+        given = {} if defaults is None else {name: defaults[name] for name in leaving}
+
+        def with_given(configuration: Configuration) -> Configuration:
+            return Configuration({**given, **configuration})
+
+        def canonical(rule: CanonicalForm, configuration: Configuration) -> Mapping[str, JsonScalar]:
+            return {n: value for n, value in rule(with_given(configuration)).items() if n not in leaving}
+
+        def refuse(rule: Refusal, configuration: Configuration) -> str | None:
+            return rule(with_given(configuration))
+
+        return SearchSpace(
+            self.name,
+            {name: parameter for name, parameter in self._parameters.items() if name not in leaving},
+            task=self.task,
+            defaults=None if defaults is None else {n: value for n, value in defaults.items() if n not in leaving},
+            canonical=None if self._canonical is None else partial(canonical, self._canonical),
+            refuse=None if self._refuse is None else partial(refuse, self._refuse),
+            description=self.description,
+        )
 
     def size(self) -> int | None:
         """Return the number of configurations, infeasible and equal ones too; None when it is infinite."""

@@ -18,7 +18,6 @@ from trainers.data.spec import DataSpec
 from trainers.errors import BadDataError, PeerFailedError, UnsupportedDeviceError
 from trainers.failures import explain
 from trainers.kept_checkpoints import UsedFolderError
-from trainers.reporting import Report
 from trainers.standalone import InvalidTrainingError, Trained, train
 from trainers.world import world_in
 
@@ -51,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(strict_json({"outcome": "failed", "cause": explained.cause, "message": explained.message}))
         return _ended(1, _failed(error, rank), given.debug)
     if is_first:
-        _print_outcome(trained, as_json=given.json)
+        _print_outcome(trained, given.folder, as_json=given.json)
     return 0
 
 
@@ -68,7 +67,7 @@ def _train(given: argparse.Namespace, is_first: bool) -> Trained:
         script=given.script,
         tensorboard=given.tensorboard,
         profile=given.profile,
-        on_report=_print_report if is_first and not given.json else None,
+        on_line=_print_line if is_first and not given.json else None,
     )
 
 
@@ -168,12 +167,11 @@ def _ended(code: int, words: Sequence[str], debug: bool) -> int:
     return code
 
 
-def _print_report(report: Report) -> None:
-    shown = " ".join(f"{name} {value:.4g}" for name, value in report.metrics.items())
-    print(f"epoch {report.epoch} {shown}", flush=True)
+def _print_line(line: str) -> None:
+    print(line, flush=True)
 
 
-def _print_outcome(trained: Trained, *, as_json: bool) -> None:
+def _print_outcome(trained: Trained, folder: Path, *, as_json: bool) -> None:
     result = trained.result
     if as_json:
         document = {
@@ -187,10 +185,14 @@ def _print_outcome(trained: Trained, *, as_json: bool) -> None:
         }
         print(strict_json(document))
         return
-    print(f"{result.outcome} after {result.epoch} epochs in {result.facts.get('seconds', 0.0):.1f} s")
+    epochs = "1 epoch" if result.epoch == 1 else f"{result.epoch} epochs"
+    print(f"{result.outcome} after {epochs} in {result.facts.get('seconds', 0.0):.1f} s")
     print(f"best epoch {result.facts.get('best_epoch')}: {trained.best or 'no checkpoint'}")
     if trained.test is not None:
         print("test split:", " ".join(f"{name} {value:.4f}" for name, value in trained.test.items()))
+    for name in ("profile", "tensorboard"):
+        if name in result.facts:
+            print(f"{name}: {folder / str(result.facts[name])}")
 
 
 def _leave(code: int) -> NoReturn:

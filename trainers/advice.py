@@ -65,6 +65,7 @@ class EpochFacts:
         steps: optimizer steps of the epoch.
         steps_made: those that were made; the gradients of the others overflowed.
         without_gradient: names of weights that got no gradient in the last step.
+        reads_items: whether items are read one by one, by `loader_workers`; otherwise they lie in memory.
         data_wait_share: share of the time in which steps waited for their batch.
         utilisation_percent: how busy the device was; None: unknown.
         memory_bytes: memory of the device that is taken.
@@ -79,6 +80,7 @@ class EpochFacts:
     steps: int = 1
     steps_made: int = 1
     without_gradient: tuple[str, ...] = ()
+    reads_items: bool = False
     data_wait_share: float = 0.0
     utilisation_percent: float | None = None
     memory_bytes: int = 0
@@ -143,10 +145,12 @@ def _idle_device(recent: Sequence[EpochFacts]) -> str | None:
     if len(recent) < WAITING_EPOCHS or not all(map(_waits_for_data, recent)):
         return None
     share = 100.0 * recent[-1].data_wait_share
-    return (
-        f"training waits for data {share:.0f} % of the time (epoch {recent[-1].epoch}); more loader_workers, data that "
-        "lie in memory, or cheaper changes of the items help"
+    advice = (
+        "more loader_workers, data that lie in memory, or cheaper changes of the items help"
+        if recent[-1].reads_items
+        else "fewer or cheaper changes of the items help, or a larger batch_size"
     )
+    return f"training waits for data {share:.0f} % of the time (epoch {recent[-1].epoch}); {advice}"
 
 
 def _waits_for_data(facts: EpochFacts) -> bool:

@@ -24,13 +24,16 @@ class Compilation:
     trial's record tell so.
 
     Attributes:
-        compile_s: seconds that compiling took so far.
+        compile_s: seconds that compiling took so far: forward, backward, and each new shape. Most of it lies within
+            the first epoch.
         failure: why a part could not be compiled; None: all could.
     """
 
     def __init__(self) -> None:
         self.compile_s = 0.0
         self.failure: str | None = None
+        self._began = 0.0
+        self._is_looking = False
 
     def begin(self, network: nn.Module) -> None:
         """Let a network be compiled when it is called; names of weights and buffers stay."""
@@ -40,8 +43,23 @@ class Compilation:
             answers: torch.Tensor = network._call_impl(*inputs)  # type: ignore[no-untyped-call]  # torch's own
             return answers
 
+        from torch._dynamo.callback import callback_handler  # takes a second to load
+
+        callback_handler.register_start_callback(self._start)
+        callback_handler.register_end_callback(self._end)
+        self._is_looking = True
         # What `nn.Module.compile` does, which passes over torch's own modules, nn.Sequential among them.
         network._compiled_call_impl = torch.compile(call, backend=self._compile)
+
+    def end(self) -> None:
+        """Stop to look at what torch compiles; does nothing before `begin`."""
+        if not self._is_looking:
+            return
+        from torch._dynamo.callback import callback_handler
+
+        callback_handler.remove_start_callback(self._start)
+        callback_handler.remove_end_callback(self._end)
+        self._is_looking = False
 
     def facts(self) -> Mapping[str, JsonValue]:
         """Return whether compiled code was used, and what it cost."""
@@ -54,7 +72,6 @@ class Compilation:
             return graph.forward
         from torch._inductor.compile_fx import compile_fx  # takes seconds to load
 
-        began = time.perf_counter()
         try:
             # In this process: others would outlive the trial, and are ended with it.
             compiled = compile_fx(graph, inputs, config_patches={"compile_threads": 1})
@@ -65,5 +82,10 @@ class Compilation:
             self.failure = f"{type(error).__name__}: {error}"
             logger.warning("not compiled, goes on without reason=%s", self.failure)
             return graph.forward
-        finally:
-            self.compile_s += time.perf_counter() - began
+
+    def _start(self, _: object) -> None:
+        """Take notice that torch begins to compile; what it compiles on the way to it is a part of it."""
+        self._began = time.perf_counter()
+
+    def _end(self, _: object) -> None:
+        self.compile_s += time.perf_counter() - self._began

@@ -11,6 +11,7 @@ from trainers.data.spec import DataSpec
 
 __all__ = [
     "SEARCH_FIELDS",
+    "BatchNorm",
     "ClassWeights",
     "Direction",
     "EvaluateTask",
@@ -30,6 +31,7 @@ Precision: TypeAlias = Literal["auto", "fp32", "tf32", "bf16", "fp16"]
 Parallelism: TypeAlias = Literal["auto", "ddp", "fsdp", "pipeline"]
 MemoryFormat: TypeAlias = Literal["auto", "contiguous", "channels_last"]
 GradientCompression: TypeAlias = Literal["none", "bf16"]
+BatchNorm: TypeAlias = Literal["local", "synchronised"]
 OptimizerName: TypeAlias = Literal["sgd", "adam", "adamw", "rmsprop", "lion", "muon"]
 ScheduleName: TypeAlias = Literal["constant", "step", "cosine", "one_cycle", "linear", "polynomial"]
 LearningRateScaling: TypeAlias = Literal["none", "linear", "sqrt"]
@@ -72,6 +74,9 @@ class TrainConfig(BaseModel):
     too, `pipeline` gives each rank some of its layers; `auto` is `ddp`."""
     gradient_compression: GradientCompression = "none"
     """In which format `ddp` exchanges gradients; `bf16` halves what is sent and rounds it."""
+    batch_norm: BatchNorm = "local"
+    """Whose items batch normalisation takes mean and spread of: those that a rank computes at a time, or with
+    `synchronised` those that all ranks of `ddp` or `fsdp` do, which costs two exchanges for each layer and pass."""
     compile: bool = False
     """Whether the network is compiled first; costs a minute or so, which only long trainings earn back."""
     memory_format: MemoryFormat = "auto"

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 
 from trainers.advice import Advice, EpochFacts, Sign, advice_after
 from trainers.device_load import DeviceLoad
-from trainers.reporting import JsonValue
+from trainers.reporting import JsonValue, Report
 
-__all__ = ["EpochLog", "epoch_line"]
+__all__ = ["EpochLog", "epoch_line", "line_with_objective"]
 
 logger = logging.getLogger(__name__)
 
@@ -25,10 +25,11 @@ class EpochLog:
         steps: optimizer steps of the epoch.
         steps_made: those that were not skipped.
         without_gradient: names of the weights that had no gradient in the last step of the epoch.
+        reads_items: whether the training reads its items one by one, which more processes would do faster.
     """
 
     def __init__(self, epochs: int, load: DeviceLoad) -> None:
-        self.overflows_are_usual = False
+        self.overflows_are_usual = self.reads_items = False
         self.steps = self.steps_made = 0
         self.without_gradient: tuple[str, ...] = ()
         self._epochs, self._load = epochs, load
@@ -36,12 +37,14 @@ class EpochLog:
         self._seconds: list[float] = []
         self._warnings: dict[Sign, str] = {}
 
-    def epoch(self, epoch: int, metrics: Mapping[str, float]) -> None:
-        """Take notice of an epoch that was trained and measured."""
+    def epoch(self, epoch: int, metrics: Mapping[str, float]) -> str:
+        """Take notice of an epoch that was trained and measured, and return it in a line."""
         self._history.append(self._facts(epoch, metrics))
         self._seconds.append(metrics["epoch_s"])
-        logger.info("%s", epoch_line(epoch, self._epochs, metrics, self._load))
+        line = epoch_line(epoch, self._epochs, metrics, self._load)
+        logger.info("%s", line)
         self.warn(advice_after(self._history))
+        return line
 
     def warn(self, found: Iterable[Advice]) -> None:
         """Log what is wrong and keep it, each sign once."""
@@ -69,6 +72,7 @@ class EpochLog:
             steps=self.steps,
             steps_made=self.steps_made,
             without_gradient=self.without_gradient,
+            reads_items=self.reads_items,
             data_wait_share=metrics["data_wait_share"],
             utilisation_percent=metrics.get("utilisation_percent"),
             memory_bytes=int(metrics["memory_mib"] * 2**20),
@@ -83,3 +87,14 @@ def epoch_line(epoch: int, epochs: int, metrics: Mapping[str, float], load: Devi
     memory = f"mem {metrics['memory_mib'] / 2**10:.1f}/{load.memory_limit_bytes / 2**30:.1f} GiB"
     loss, rate = metrics["train_loss"], metrics["learning_rate"]
     return f"epoch {epoch}/{epochs} loss {loss:.4g} lr {rate:.4g}{device} {memory}"
+
+
+def line_with_objective(report: Report, epochs: int, objective: str) -> str:
+    """Return a report in one line: as the log has it, and what the epoch is worth.
+
+    Of a training by a person's own code everything that it has reported is shown.
+    """
+    if report.line is not None:
+        return f"{report.line} {objective} {report.metrics[objective]:.4g}"
+    shown = " ".join(f"{name} {value:.4g}" for name, value in report.metrics.items())
+    return f"epoch {report.epoch}/{epochs} {shown}"

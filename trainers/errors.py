@@ -11,6 +11,8 @@ __all__ = [
     "DeviceMemoryError",
     "FailureCause",
     "InvalidTrainerError",
+    "MistakeElsewhereError",
+    "NetworkMemoryError",
     "NonFiniteLossError",
     "PeerFailedError",
     "RanksDivergedError",
@@ -83,6 +85,10 @@ class DeviceMemoryError(TrialError):
     cause = "oom"
 
 
+class NetworkMemoryError(DeviceMemoryError):
+    """What a network needs by itself does not fit, however few items are computed at a time."""
+
+
 class UnsupportedDeviceError(TrialError):
     """The device cannot compute as was asked: no fault of the trial, and every trial on it would end alike."""
 
@@ -99,6 +105,23 @@ class UnknownTrainerError(KeyError):
 
 class InvalidTrainerError(TypeError):
     """What a name refers to is no trainer, or two trainers share one name."""
+
+
+class MistakeElsewhereError(ValueError):
+    """A mistake of something else than the setting that was being checked when it was found.
+
+    Attributes:
+        place: what is at fault, for the message, such as `own file` or `script`.
+    """
+
+    def __init__(self, place: str, message: str) -> None:
+        """Keep the place apart from the sentence."""
+        super().__init__(place, message)
+        self.place = place
+
+    def __str__(self) -> str:
+        """Return the sentence without the place."""
+        return str(self.args[1])
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:

@@ -2,18 +2,28 @@
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from trainers.config import OptimizerName, TrainConfig
 from trainers.device_load import DeviceLoad
-from trainers.errors import DeviceMemoryError
+from trainers.errors import DeviceMemoryError, NetworkMemoryError
 from trainers.problem import Batch
 from trainers.way_back import kept_for_the_way_back, peak_on_the_way_back
 
-__all__ = ["OPTIMIZER_STATES", "MemoryEstimate", "check_fits", "estimate_epoch_s", "estimate_memory", "expected_peak"]
+__all__ = [
+    "OPTIMIZER_STATES",
+    "MemoryEstimate",
+    "check_fits",
+    "estimate_epoch_s",
+    "estimate_memory",
+    "estimate_network",
+    "expected_peak",
+    "in_words",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -57,10 +67,9 @@ class MemoryEstimate:
         return self.weights + self.averages + self.optimizer + max(self.micro_batch, self.gradients)
 
     def __str__(self) -> str:
-        """Return the parts in MiB."""
-        averages = ("averages",) if self.averages else ()
-        parts = ("weights", *averages, "gradients", "optimizer", "micro_batch")
-        return ", ".join(f"{name.replace('_', '-')} {_mib(getattr(self, name))}" for name in parts)
+        """Return the parts that there are."""
+        sizes = {name: getattr(self, name) for name in self.__slots__}
+        return ", ".join(f"{name.replace('_', '-')} {in_words(size)}" for name, size in sizes.items() if size)
 
 
 def estimate_memory(
@@ -81,7 +90,7 @@ def estimate_memory(
         The estimate; None for a network that shapes alone cannot run.
     """
     trained = [_size(weight) for weight in network.parameters() if weight.requires_grad]
-    tensors, gradients = [*network.parameters(), *network.buffers()], sum(trained)
+    alone, gradients = estimate_network(network, training), sum(trained)
     try:
         kept = kept_for_the_way_back(network, example.inputs, training.micro_batch(ranks), is_half=is_half)
     except Exception as error:  # a person's network may raise anything, and the training itself will tell
@@ -91,12 +100,25 @@ def estimate_memory(
     gradients_stay = training.accumulate > 1 or ranks > 1
     there = gradients + max(trained, default=0) if gradients_stay else 0
     rounded = gradients // 2 if is_half else 0  # weights in two bytes, which operations take
+    own = peak_on_the_way_back(kept, gradients_stay=gradients_stay) + there + rounded
+    return replace(alone, micro_batch=own)
+
+
+def estimate_network(network: nn.Module, training: TrainConfig) -> MemoryEstimate:
+    """Return what a whole network needs by itself, without a batch.
+
+    Args:
+        network: on any device, `meta` as well; weights whose shapes are not known yet do not count.
+        training: tells the optimizer, and whether there are averages.
+    """
+    tensors = [tensor for tensor in (*network.parameters(), *network.buffers()) if not is_lazy(tensor)]
+    gradients = sum(_size(t) for t in tensors if isinstance(t, nn.Parameter) and t.requires_grad)
     return MemoryEstimate(
         weights=sum(map(_size, tensors)),
         averages=sum(_size(t) for t in tensors if t.is_floating_point()) if training.ema > 0.0 else 0,
         gradients=gradients,
         optimizer=gradients * _states(training),
-        micro_batch=peak_on_the_way_back(kept, gradients_stay=gradients_stay) + there + rounded,
+        micro_batch=0,
     )
 
 
@@ -109,20 +131,33 @@ def check_fits(estimate: MemoryEstimate, load: DeviceLoad, micro_batch: int) -> 
         micro_batch: items that are computed at a time, for the message.
 
     Raises:
+        NetworkMemoryError: it cannot fit, however small the micro-batch.
         DeviceMemoryError: it cannot fit.
     """
     missing, available = _still_needed(estimate), load.available_bytes()
+    alone = _still_needed(replace(estimate, micro_batch=0))
+    if alone > available:
+        raise NetworkMemoryError(
+            f"gradients and optimizer state need {in_words(alone)} beside the weights (estimated: {estimate}), but the "
+            f"{load.name} has {in_words(available)} left of {in_words(load.memory_limit_bytes)}; no smaller batch "
+            "helps: use a smaller network"
+        )
     if missing > available:
         raise DeviceMemoryError(
-            f"a micro-batch of {micro_batch} items needs {_mib(missing)} more memory (estimated: {estimate}), but the "
-            f"{load.name} has {_mib(available)} left of {_mib(load.memory_limit_bytes)}; use a smaller batch_size or "
-            "more accumulate, or a smaller network"
+            f"a micro-batch of {micro_batch} items needs {in_words(missing)} more memory (estimated: {estimate}), but "
+            f"the {load.name} has {in_words(available)} left of {in_words(load.memory_limit_bytes)}; use a smaller "
+            "batch_size or more accumulate, or a smaller network"
         )
 
 
 def expected_peak(estimate: MemoryEstimate, load: DeviceLoad) -> int:
     """Return the memory that will be taken at most, what is taken now included; the network is there already."""
     return load.memory_bytes() + _still_needed(estimate)
+
+
+def in_words(size: int) -> str:
+    """Return a number of bytes in MiB or GiB."""
+    return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{size / 2**20:.0f} MiB"
 
 
 def estimate_epoch_s(training_s: float, training_items: int, validation_items: int) -> float:
@@ -147,7 +182,3 @@ def _states(training: TrainConfig) -> int:
 
 def _size(tensor: torch.Tensor) -> int:
     return tensor.numel() * tensor.element_size()
-
-
-def _mib(size: int) -> str:
-    return f"{size / 2**20:.0f} MiB"

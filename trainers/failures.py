@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from trainers.errors import FailureCause, TrialError, full_disk, is_consequence, is_out_of_memory
+from trainers.errors import FailureCause, NetworkMemoryError, TrialError, full_disk, is_consequence, is_out_of_memory
 from trainers.loader_errors import cuda_in_loader_worker
 
 __all__ = ["Explained", "explain"]
@@ -17,12 +17,14 @@ class Explained:
         error: class of the exception that tells it best.
         message: its text, or advice.
         is_consequence: whether it only tells that another rank is gone.
+        is_of_network: whether memory is too small for the network by itself, so that smaller batches do not help.
     """
 
     cause: FailureCause
     error: str
     message: str
     is_consequence: bool
+    is_of_network: bool = False
 
 
 def explain(error: BaseException) -> Explained:
@@ -47,4 +49,10 @@ def explain(error: BaseException) -> Explained:
         cause = "rank_error"
     elif is_out_of_memory(error) and advice is None:
         cause = "oom"
-    return Explained(cause=cause, error=type(shown).__name__, message=message, is_consequence=is_follow_up)
+    return Explained(
+        cause=cause,
+        error=type(shown).__name__,
+        message=message,
+        is_consequence=is_follow_up,
+        is_of_network=isinstance(shown, NetworkMemoryError),
+    )

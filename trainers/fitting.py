@@ -70,7 +70,7 @@ def evaluate(task: EvaluateTask, problem_on: ProblemOn, ranks: Ranks) -> Mapping
             _load_weights(network.load_state_dict, checkpoint, task.checkpoint)
             network.to(ranks.device)
         arrange(network, resolve_memory_format("auto", ranks.device, used, problem.has_images))
-        parallel = Replicas(network, ranks, precision, problem.example())
+        parallel = Replicas(network, ranks, precision, problem.example(), problem.items_per_pass)
         return parallel.measure(items, problem.items_per_pass, problem.meter())
 
 

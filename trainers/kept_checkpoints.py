@@ -46,10 +46,16 @@ class KeptCheckpoints:
         root: folder of the training; made when the first checkpoint is written.
         training: names the objective.
         identity: tells this training from others: only the same one goes on here.
+
+    Attributes:
+        epochs_before: of the whole training, as it was planned when its newest checkpoint was written; None: it starts
+            anew, or nobody knows.
     """
 
     def __init__(self, root: Path, training: TrainConfig, identity: Mapping[str, JsonValue]) -> None:
         self._root, self._metric, self._identity = root, training.metric, dict(identity)
+        self._epochs = training.epochs
+        self.epochs_before: int | None = None
         self._history = BestEpoch(direction=training.direction)
         self._kept: dict[int, _Kept] = {}
         self._best_metrics: Mapping[str, float] = {}
@@ -98,6 +104,7 @@ class KeptCheckpoints:
             if any((self._root / kept.file.path).exists() for kept in entries):
                 raise DamagedCheckpointError(f"no checkpoint in {self._root / FOLDER} is whole; start anew elsewhere")
             return None
+        self.epochs_before = record.get("epochs")
         self._history, self._best_metrics = whole[-1].history, whole[-1].best_metrics
         self._kept = {kept.file.epoch: kept for kept in whole}
         return whole[-1].file.path
@@ -125,6 +132,7 @@ class KeptCheckpoints:
         record = {
             "format": FORMAT,
             "identity": self._identity,
+            "epochs": self._epochs,
             "kept": [
                 {"file": asdict(kept.file), "history": kept.history.state(), "best_metrics": kept.best_metrics}
                 for kept in self._kept.values()

@@ -18,6 +18,7 @@ from trainers.config import TrainTask
 from trainers.data.batches import epoch_batches, epoch_order
 from trainers.distributed import Ranks
 from trainers.finite import check_finite, check_steps
+from trainers.large_networks import build_looking_ahead
 from trainers.memory_format import arrange, resolve_memory_format
 from trainers.methods.building import build_methods
 from trainers.methods.method import AveragingMethod, MixingMethod
@@ -25,6 +26,7 @@ from trainers.methods.mixing import mixed_batches
 from trainers.networks import build_network, multiply_adds
 from trainers.optimization import Optimization
 from trainers.optimizers import build_optimizer
+from trainers.parallel.batch_norm import whose_statistics
 from trainers.parallel.building import build_parallel
 from trainers.precision import MixedPrecision, check_precision, resolve_precision
 from trainers.problem import Batch, Problem
@@ -62,11 +64,13 @@ class Learner:
         check_precision(training.precision, ranks.device)
         self._precision = MixedPrecision(resolve_precision(training.precision, ranks.device), ranks.device)
         seed_torch(torch_seed(Purpose.WEIGHTS, training.seed), ranks.device)
-        network = build_network(task.space, task.configuration, problem).to(ranks.device)
+        build = partial(build_network, task.space, task.configuration, problem)
+        network = build_looking_ahead(build, watch.check_network).to(ranks.device)
         problem.check_network(network)
         example = problem.example()
         self._parameters = sum(weight.numel() for weight in network.parameters())
         self._multiply_adds = multiply_adds(network, example.inputs)
+        self._batch_norm = whose_statistics(network, training, ranks.world_size, self._batches[0].stop)
         self._methods = build_methods(task, problem, ranks)  # a teacher takes memory, too
         watch.check_memory(network, example, self.precision)
         self._parallel = build_parallel(network, training, ranks, self._precision, example)
@@ -114,6 +118,8 @@ class Learner:
 
     def disconnect(self) -> None:
         """Drop what joins the ranks."""
+        if self._compilation is not None:
+            self._compilation.end()
         self._parallel.disconnect()
 
     @property
@@ -148,7 +154,7 @@ class Learner:
         seed_torch(torch_seed(Purpose.LAYERS, seed, epoch, self._ranks.rank), device)
         for method in self._methods:
             method.begin_epoch(epoch, self._batches, device)
-        plan = [self._parallel.parts(batch, self._micro_batch) for batch in self._batches]
+        plan = [self._parallel.parts(batch) for batch in self._batches]
         self._watch.begin_epoch(len(self._batches))
         feed = self._watch.batches(self._training_batches(epoch, plan))
         sums: list[torch.Tensor] = []
@@ -158,7 +164,7 @@ class Learner:
         for index, (batch, parts) in enumerate(zip(self._batches, plan, strict=True)):
             sums.append(
                 self._parallel.train_batch(
-                    feed, len(parts), batch.stop - batch.start, self._losses, self._optimization.backward
+                    feed, parts, batch.stop - batch.start, self._losses, self._optimization.backward
                 )
             )
             is_last = index + 1 == len(self._batches)
@@ -197,9 +203,9 @@ class Learner:
         measured = {**self._watch.measurements(), "skipped_steps": float(self._optimization.skipped_steps)}
         return measured if norm is None else {**measured, "gradient_norm": float(norm)}
 
-    def tell(self, epoch: int, metrics: Mapping[str, float]) -> None:
-        """Log and draw an epoch; rank 0 only."""
-        self._watch.tell(epoch, metrics, self._parallel.network)
+    def tell(self, epoch: int, metrics: Mapping[str, float]) -> str:
+        """Log and draw an epoch, and return its line; rank 0 only."""
+        return self._watch.tell(epoch, metrics, self._parallel.network)
 
     def network_state(self) -> Mapping[str, Any]:
         """Return the weights and buffers that are measured, by name."""
@@ -239,6 +245,7 @@ class Learner:
             "steps": self._optimization.steps_made,
             "skipped_steps": self._optimization.skipped_steps,
             "micro_batch": self._micro_batch,
+            **({"batch_norm": self._batch_norm} if self._batch_norm is not None else {}),
             "data_fingerprint": self._problem.fingerprint,
             **self._problem.facts(),
             **self._watch.facts(),
@@ -249,7 +256,7 @@ class Learner:
     def _training_batches(self, epoch: int, plan: Sequence[Sequence[slice]]) -> Iterator[Batch]:
         """Return this rank's micro-batches of an epoch, each mixed with its partners where a method asks for it."""
         order = torch.from_numpy(epoch_order(self._problem.training_items, self._training.seed, epoch))
-        parts = [part for parts in plan for part in parts]
+        parts = [part for parts in plan for part in parts if part.start < part.stop]
         fetch = partial(self._problem.training_batches, epoch, order.to(self._ranks.device))
         return fetch(parts) if self._mixing is None else mixed_batches(self._mixing, parts, fetch)
 

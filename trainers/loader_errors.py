@@ -10,7 +10,7 @@ from typing import Literal
 
 from trainers.errors import causes
 
-__all__ = ["cuda_in_loader_worker", "end_of_loader_worker"]
+__all__ = ["cuda_in_item", "cuda_in_loader_worker", "end_of_loader_worker"]
 
 _FROM_A_WORKER = "in DataLoader worker process"
 _CUDA_IS_NOT_THERE = (
@@ -21,6 +21,7 @@ _CUDA_IS_NOT_THERE = (
     "cuda error: initialization error",
 )
 """What torch says, in lower case, when CUDA is asked for where it cannot be used."""
+_WHAT_TO_DO = "return CPU tensors, and move to the device in the training step"
 _IS_KILLED = re.compile(r"DataLoader worker \(pid \d+\) is killed by signal: Killed")
 _IS_GONE = re.compile(r"DataLoader worker \(pid\(s\) [\d, ]+\) exited unexpectedly")
 """What torch says of a worker that was ended by SIGKILL, where it can tell, and of one that it does not find any more.
@@ -44,9 +45,27 @@ def cuda_in_loader_worker(error: BaseException) -> str | None:
             said = _first_sentence(str(link))
             return (
                 f"{_dataset_of(link)} asks for CUDA in a worker process of its DataLoader, where it cannot be used "
-                f"({said}); return CPU tensors, and move to the device in the training step"
+                f"({said}); {_WHAT_TO_DO}"
             )
     return None
+
+
+def cuda_in_item(error: BaseException, dataset: object) -> str | None:
+    """Advice for an error that a dataset raised in this process because it asked for CUDA, which is not there.
+
+    Args:
+        error: as the dataset raised it.
+        dataset: whose item was read.
+
+    Returns:
+        One sentence that names the dataset's class; None: the error is another one.
+    """
+    if not _says_so(str(error)):
+        return None
+    return (
+        f"the dataset {type(_unwrapped(dataset)).__name__} asks for CUDA, which cannot be used here "
+        f"({_first_sentence(str(error))}); {_WHAT_TO_DO}"
+    )
 
 
 def end_of_loader_worker(error: BaseException) -> Literal["killed", "gone"] | None:

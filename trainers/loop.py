@@ -54,8 +54,8 @@ class Learner(Protocol):
     def inside(self) -> Mapping[str, float]:
         """Return what the last epoch has measured of itself: time, load, gradient."""
 
-    def tell(self, epoch: int, metrics: Mapping[str, float]) -> None:
-        """Tell people of an epoch that was measured; called on rank 0 only."""
+    def tell(self, epoch: int, metrics: Mapping[str, float]) -> str:
+        """Tell people of an epoch that was measured, and return it in a line; called on rank 0 only."""
 
     def network_state(self) -> Mapping[str, Any]:
         """Return weights and buffers by name, for a checkpoint; every rank calls it."""
@@ -130,8 +130,8 @@ def _run_epoch(learner: Learner, task: TrainTask, progress: Progress, ranks: Ran
     with ranks.together("saving and reporting the epoch"):
         if ranks.is_first:
             file = write_checkpoint(checkpoint, task.artifacts_root, path, parts)
-            learner.tell(epoch, metrics)
-            decision = reporter(Report(epoch=epoch, metrics=metrics, checkpoint=file))
+            line = learner.tell(epoch, metrics)
+            decision = reporter(Report(epoch=epoch, metrics=metrics, checkpoint=file, line=line))
     progress.checkpoint = path
     return ranks.broadcast_decision(decision)
 

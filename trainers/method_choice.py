@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator
 from pathlib import Path
+from zipfile import is_zipfile
 
 from trainers.artifact_files import is_url
 from trainers.config import TrainConfig
@@ -28,11 +29,12 @@ def method_mistakes(training: TrainConfig, changes: Collection[str], *, tells_cl
 
 
 def missing_teacher(training: TrainConfig) -> list[str]:
-    """Return in a sentence that the teacher's file is not there; a URL is not asked for."""
+    """Return in a sentence that the teacher's file is not there, or no checkpoint; a URL is not asked for."""
     teacher = training.teacher
-    if teacher is None or is_url(teacher) or Path(teacher).is_file():
+    if teacher is None or is_url(teacher) or is_zipfile(teacher):
         return []
-    return [f"teacher={teacher!r}: there is no such file; give the checkpoint of a training of the same data"]
+    problem = "this file is no checkpoint of ours" if Path(teacher).is_file() else "there is no such file"
+    return [f"teacher={teacher!r}: {problem}; give the checkpoint of a training of the same data"]
 
 
 def _method_mistakes(training: TrainConfig, changes: Collection[str], tells_classes: bool) -> Iterator[str]:

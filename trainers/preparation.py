@@ -14,14 +14,14 @@ from search_spaces.configuration import Configuration, JsonScalar
 from search_spaces.discovery import PluginImportError
 from search_spaces.errors import InvalidConfigurationError, UnknownSearchSpaceError
 from search_spaces.space import SearchSpace
-from search_spaces.value_texts import value_of_text
 from trainers.artifact_files import check_writable
 from trainers.config import SEARCH_FIELDS, TrainConfig, TrainTask
 from trainers.custom.command import Command
 from trainers.data.spec import DataSpec
 from trainers.devices import devices_of_ranks
-from trainers.errors import InvalidTrainerError, UnsupportedDeviceError
+from trainers.errors import InvalidTrainerError, MistakeElsewhereError, UnsupportedDeviceError
 from trainers.kept_checkpoints import FOLDER, KeptCheckpoints
+from trainers.replaced_parameters import read_value
 from trainers.reporting import JsonValue
 from trainers.settings import (
     check_metric,
@@ -36,10 +36,13 @@ from trainers.settings import (
 )
 from trainers.trainer import Trainer
 from trainers.training_choice import (
+    check_builds_networks,
+    check_data_options,
     check_looking_inside,
     check_parallel,
     check_parameters,
     check_ranks,
+    check_sharing,
     load_named_trainer,
     placed_data,
     placed_reference,
@@ -123,6 +126,8 @@ def prepare(wish: Wish, *, has_devices: bool = False) -> Prepared:
         raise InvalidTrainingError(problems)
     loaded = trainer.load(data)
     trainer.check_objective(training.metric, loaded)
+    if late := trainer.mistakes_once_loaded(training, wish.space, [configuration], loaded, wish.ranks):
+        raise InvalidTrainingError(late)
     identity: dict[str, JsonValue] = {
         "space": PurePath(wish.space).name,
         "configuration": dict(configuration),
@@ -182,7 +187,7 @@ def _choice(wish: Wish, problems: list[str]) -> tuple[str, Trainer, SearchSpace]
         reference = trainer_reference(wish.space, wish.trainer, script)
         trainer = load_named_trainer(reference)
         check_parameters(space, trainer, reference)
-        catalog.load(wish.space, has_networks=trainer.has_networks)
+        check_builds_networks(wish.space, trainer)
         return reference, trainer, space
     return None
 
@@ -192,7 +197,9 @@ def _settle(
 ) -> tuple[TrainConfig, Mapping[str, JsonScalar]]:
     """Tell the space's parameters from the training's, and check both."""
     before = len(problems)
-    own = {name: _read(space, name, value) for name, value in wish.settings.items() if name in space.parameters}
+    own = {name: read_value(space, name, value) for name, value in wish.settings.items() if name in space.parameters}
+    beyond = [name for name, value in own.items() if _is_for_the_training_alone(space, trainer, name, value)]
+    own = {name: value for name, value in own.items() if name not in beyond}
     given = {name: value for name, value in wish.settings.items() if name not in own}
     fixed = {name: given.pop(name) for name in SEARCH_FIELDS if name in given}
     configuration, constants = Configuration({}), dict[str, JsonScalar]()
@@ -200,6 +207,7 @@ def _settle(
         configuration = space.validate({**(space.defaults or {}), **own})
     with _noted(problems):
         constants = checked_constants(given, trainer, space, others=[*space.parameters, *SEARCH_FIELDS])
+        trainer.check_names([*space.parameters, *full_configuration(constants, {}, space, trainer)])
     with _noted(problems):
         fixed = checked_fields(fixed)
     if wish.tensorboard or wish.profile:
@@ -212,9 +220,12 @@ def _settle(
         with _noted(problems):
             if reason := space.refusal(configuration):
                 raise ValueError(f"{space.name} refuses the configuration: {reason}")
-            training = train_config(constants, configuration, fixed, space, trainer)
-            check_training(training, trainer, data)
-            return training, full_configuration(constants, configuration, trainer)
+            known = {name: value for name, value in configuration.items() if name not in beyond}
+            training = train_config(constants, known, fixed, space, trainer)
+            with _noted(problems):
+                check_sharing(training, constants, trainer, wish.ranks, "--ranks 2")
+            check_training(training, trainer, data, constants)
+            return training, full_configuration(constants, configuration, space, trainer)
     return TrainConfig(), configuration
 
 
@@ -223,6 +234,7 @@ def _objective(
 ) -> Mapping[str, JsonScalar]:
     before = len(problems)
     with _noted(problems, "data"):
+        check_data_options(data, trainer)
         trainer.check(data)
     known = trainer.metrics
     if len(problems) == before:
@@ -236,8 +248,10 @@ def _objective(
     return {}
 
 
-def _read(space: SearchSpace, name: str, value: Any) -> Any:
-    return value_of_text(space.parameters[name], value) if isinstance(value, str) else value
+def _is_for_the_training_alone(space: SearchSpace, trainer: Trainer, name: str, value: Any) -> bool:
+    """Whether the space does not know a value of a parameter that the trainer takes, and may allow."""
+    parameter = space.parameters[name]
+    return parameter.role == "training" and name in trainer.hyperparameters and parameter.problem(value) is not None
 
 
 @contextmanager
@@ -248,6 +262,8 @@ def _noted(problems: list[str], what: str = "") -> Iterator[None]:
         yield
     except InvalidConfigurationError as error:
         problems += error.problems
+    except MistakeElsewhereError as error:
+        problems.append(f"{error.place}: {error}")
     except _MISTAKES as error:
         problems.append(f"{begin}{error}")
 

@@ -66,6 +66,7 @@ class Problem(ABC):
         fingerprint: identifies data and splits.
         training_items: number of items that one epoch trains.
         has_images: whether items are images in one tensor, which the configuration may have changed and mixed.
+        reads_items: whether items are read one by one, by `loader_workers`; otherwise they lie in memory.
         own_changes: names of the parameters for changing images that have a meaning for these items, too.
     """
 
@@ -74,6 +75,7 @@ class Problem(ABC):
     fingerprint: str
     training_items: int
     has_images: bool = False
+    reads_items: bool = False
     own_changes: frozenset[str] = frozenset()
 
     @abstractmethod

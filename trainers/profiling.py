@@ -1,6 +1,7 @@
 """Looks at a few training steps with PyTorch's profiler: a trace for a browser, and the dearest operators."""
 
 import logging
+import os
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -21,6 +22,8 @@ LOOKED_AT = 3
 WARM_UP = 2
 """Steps before: one in which libraries set themselves up, and one with the profiler at work, which is slow at first."""
 ROWS = 10
+_SILENT = "99"
+"""Above every level of the profiler's own log, which tells its beginning and end on standard error."""
 TRACE, TABLE = "profile-trace.json", "profile-operators.txt"
 
 
@@ -44,6 +47,7 @@ class StepProfile:
 
     def __init__(self, folder: str, device: torch.device, steps: int) -> None:
         self._folder, self._device = folder, device
+        os.environ.setdefault("KINETO_LOG_LEVEL", _SILENT)  # torch's profiler reads it when it is first used
         warm_up = WARM_UP if steps >= WARM_UP + LOOKED_AT else 0
         self._recorded = min(LOOKED_AT, steps - warm_up)
         self._left = warm_up + self._recorded

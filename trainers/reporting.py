@@ -49,11 +49,13 @@ class Report:
         epoch: number of finished epochs, counted from 1 over all attempts of the trial.
         metrics: name -> value of everything measured in this epoch, the objective among them.
         checkpoint: the checkpoint of this epoch, or None when none was written.
+        line: how the log tells of the epoch; None: it does not.
     """
 
     epoch: int
     metrics: Mapping[str, float]
     checkpoint: CheckpointFile | None = None
+    line: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ Everything is checked before anything is trained and without loading torch; a mi
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,11 @@ from trainers.artifact_files import is_url
 from trainers.config import SEARCH_FIELDS, Direction, TrainConfig
 from trainers.custom.directions import well_known_direction
 from trainers.data.spec import DataSpec
-from trainers.errors import InvalidTrainerError, TrialError
+from trainers.errors import InvalidTrainerError, MistakeElsewhereError, TrialError
+from trainers.idle_settings import idle_settings
+from trainers.loss_choice import OF_CLASSES
+from trainers.method_choice import OF_IMAGES, OF_TEACHERS
+from trainers.replaced_parameters import complete_configuration, read_value, replacement_problem
 from trainers.trainer import Trainer
 
 __all__ = [
@@ -27,6 +31,7 @@ __all__ = [
     "check_training",
     "checked_constants",
     "checked_fields",
+    "extremes",
     "full_configuration",
     "measured",
     "objective_direction",
@@ -43,14 +48,14 @@ def measured(trainer: Trainer, data: DataSpec | None) -> Mapping[str, Direction]
         data: the data; None: they are not valid, and all that it may measure is meant.
 
     Raises:
-        ValueError: the data, or a person's own code that makes them, are at fault.
+        MistakeElsewhereError: the data, or a person's own code that makes them, are at fault.
     """
     if data is None:
         return trainer.metrics
     try:
         return trainer.measured(data)
     except (TrialError, InvalidTrainerError) as error:
-        raise ValueError(str(error)) from error
+        raise MistakeElsewhereError(trainer.data_come_from, str(error)) from error
 
 
 def usual_objective(known: Mapping[str, Direction]) -> str:
@@ -99,16 +104,16 @@ def checked_constants(
     Args:
         given: name -> value; text is turned into what the parameter is.
         trainer: takes them.
-        space: what is searched besides.
+        space: what is searched besides; of its parameters those of the training may be given a value instead.
         others: names that would have meant something else here, for the message of one that means nothing.
 
     Raises:
         ValueError: with every mistake.
     """
     problems = [
-        f"{name} is searched by the space '{space.name}'; leave it out, or give a space of your own without it"
-        for name in given
-        if name in space.parameters
+        problem
+        for name, value in given.items()
+        if name in space.parameters and (problem := replacement_problem(name, value, space, trainer)) is not None
     ]
     own = {name: value for name, value in given.items() if name not in trainer.hyperparameters}
     if not trainer.is_open:
@@ -121,7 +126,10 @@ def checked_constants(
         problems.append(str(error))
     if problems:
         raise ValueError("; ".join(problems))
-    return {**{name: _scalar(value) for name, value in own.items()}, **found}
+    return {
+        **{name: read_value(space, name, v) if name in space.parameters else _scalar(v) for name, v in own.items()},
+        **found,
+    }
 
 
 def checked_fields(given: Mapping[str, Any]) -> dict[str, JsonScalar]:
@@ -140,18 +148,27 @@ def checked_fields(given: Mapping[str, Any]) -> dict[str, JsonScalar]:
         raise ValueError("; ".join(problems)) from error
 
 
-def check_training(training: TrainConfig, trainer: Trainer, data: DataSpec) -> None:
+def check_training(training: TrainConfig, trainer: Trainer, data: DataSpec, given: Collection[str] = ()) -> None:
     """Refuse a training that its trainer cannot do with the data.
+
+    Args:
+        training: the settings.
+        trainer: trains.
+        data: what it trains on.
+        given: names of the settings that were asked for, of which none may be without effect.
 
     Raises:
         ValueError: with every reason; or the data, or a person's own code that makes them, are at fault.
     """
-    if mistakes := _mistakes(training, trainer, data):
+    idle = idle_settings(given, lambda name: [getattr(training, name)]) if trainer.has_networks else []
+    if mistakes := [*_mistakes(training, trainer, data), *idle]:
         raise ValueError("; ".join(mistakes))
 
 
 def check_offers(constants: Mapping[str, JsonScalar], space: SearchSpace, trainer: Trainer, data: DataSpec) -> None:
     """Refuse constants, and a space with values, that the trainer cannot do with the data: such trials could only fail.
+
+    Constants that change nothing whatever is searched are refused, too.
 
     Each parameter is looked at by itself, a range by its ends; where the space offers a teacher, one is there.
 
@@ -165,13 +182,18 @@ def check_offers(constants: Mapping[str, JsonScalar], space: SearchSpace, traine
         ValueError: with every reason.
     """
     offers = {name: space.parameters[name] for name in space.names("training") if name in trainer.hyperparameters}
-    teachers = [value for value in _extremes(offers["teacher"]) if value is not None] if "teacher" in offers else []
+    teachers = [value for value in extremes(offers["teacher"]) if value is not None] if "teacher" in offers else []
     known = {name: value for name, value in constants.items() if name in trainer.hyperparameters}
     known |= {"teacher": teachers[0]} if teachers else {}
-    found = _mistakes(TrainConfig.model_validate(known), trainer, data)
+    training = TrainConfig.model_validate(known)
+    found = _mistakes(training, trainer, data)
+    if trainer.has_networks:
+        found += idle_settings(
+            constants, lambda name: extremes(offers[name]) if name in offers else [getattr(training, name)]
+        )
     offered = dict[str, None]()  # in order, each once
     for name, parameter in offers.items():
-        for value in _extremes(parameter):
+        for value in extremes(parameter):
             offered |= dict.fromkeys(_mistakes_of({**known, name: value}, trainer, data))
     if mistakes := [*found, *(f"space '{space.name}': {text}" for text in offered if text not in found)]:
         raise ValueError("; ".join(mistakes))
@@ -203,20 +225,31 @@ def train_config(
 
 
 def full_configuration(
-    constants: Mapping[str, JsonScalar], configuration: Mapping[str, JsonScalar], trainer: Trainer
+    constants: Mapping[str, JsonScalar], configuration: Mapping[str, JsonScalar], space: SearchSpace, trainer: Trainer
 ) -> dict[str, JsonScalar]:
-    """Return a configuration as its trainer is given it: with the constants that only a person's own code knows."""
+    """Return a configuration as its trainer is given it.
+
+    It is whole as the space has it, without the constants that replace its parameters; and it has the constants that
+    only a person's own code knows.
+
+    Args:
+        constants: what `checked_constants` returned.
+        configuration: of the space that is searched.
+        space: with all its parameters.
+        trainer: tells what it takes.
+    """
+    whole = complete_configuration(configuration, constants, space)
     if not trainer.is_open:
-        return dict(configuration)
-    own = {name: value for name, value in constants.items() if name not in trainer.hyperparameters}
-    return {**own, **configuration}
+        return whole
+    names = {name for name in constants if name in space.parameters or name not in trainer.hyperparameters}
+    return {**whole, **{name: constants[name] for name in constants if name in names}}
 
 
 def _mistakes(training: TrainConfig, trainer: Trainer, data: DataSpec) -> list[str]:
     try:
         return trainer.mistakes(training, data)
     except (TrialError, InvalidTrainerError) as error:
-        raise ValueError(str(error)) from error
+        raise MistakeElsewhereError(trainer.data_come_from, str(error)) from error
 
 
 def _mistakes_of(fields: Mapping[str, JsonScalar], trainer: Trainer, data: DataSpec) -> list[str]:
@@ -227,8 +260,8 @@ def _mistakes_of(fields: Mapping[str, JsonScalar], trainer: Trainer, data: DataS
     return _mistakes(training, trainer, data)
 
 
-def _extremes(parameter: Parameter) -> Sequence[JsonScalar]:
-    """The choices, or the ends of a range: what a task cannot do at all it cannot do at one of them."""
+def extremes(parameter: Parameter) -> Sequence[JsonScalar]:
+    """Return the choices, or the ends of a range: what a task cannot do at all it cannot do at one of them."""
     return parameter.choices if isinstance(parameter, Categorical) else (parameter.low, parameter.high)
 
 
@@ -237,10 +270,28 @@ def _unknown(names: Sequence[str], trainer: Trainer, others: Sequence[str]) -> l
     known = sorted({*trainer.hyperparameters, *others})
     flags = [f"{name} has a flag of its own: --{name}" for name in names if name in SEARCH_FIELDS]
     strange = [name for name in names if name not in SEARCH_FIELDS]
-    found = [
-        f"no training parameter {name!r}{did_you_mean(name, known).replace(' did', ', did', 1)}" for name in strange
+    foreign = [
+        f"no training parameter {name!r} here: {_whose(name, trainer)}"
+        for name in strange
+        if name in TrainConfig.model_fields
     ]
-    return [*flags, *found, f"known: {', '.join(known)}"] if found else flags
+    found = [
+        f"no training parameter {name!r}{did_you_mean(name, known).replace(' did', ', did', 1)}"
+        for name in strange
+        if name not in TrainConfig.model_fields
+    ]
+    return [*flags, *foreign, *found, *([f"known: {', '.join(known)}"] if found else [])]
+
+
+def _whose(name: str, trainer: Trainer) -> str:
+    """Say why a training parameter means nothing to a trainer."""
+    if name in OF_IMAGES:
+        return "it is for images, and this task has none"
+    if name == "loader_workers":
+        return "it is for data sets that are read item by item, and here the data lie in memory"
+    if name in {*OF_CLASSES, *OF_TEACHERS} and not OF_CLASSES & trainer.hyperparameters:
+        return "it belongs to the losses of classes, and this task has none of them"
+    return "this task has no use for it"
 
 
 def _placed(name: str, value: Any) -> Any:

@@ -1,5 +1,6 @@
 """Trains one configuration without a search: `train` for Python, `python -m trainers` for the command line."""
 
+import logging
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from trainers.distributed import Ranks
 
 __all__ = ["InvalidTrainingError", "Trained", "train"]
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +57,7 @@ def train(
     tensorboard: bool = False,
     profile: bool = False,
     on_report: Callable[[Report], object] | None = None,
+    on_line: Callable[[str], object] | None = None,
 ) -> Trained:
     """Train one configuration and keep the checkpoints of its best and its last epoch.
 
@@ -75,6 +79,7 @@ def train(
         tensorboard: whether curves, histograms, the graph and images are written to the folder's `tensorboard`.
         profile: whether a few steps are profiled; the files go beside the checkpoints.
         on_report: is called after every epoch, in this process; under torchrun on rank 0.
+        on_line: is called with a line about every epoch, for people, in the same way.
 
     Raises:
         InvalidTrainingError: with every mistake in what was asked for.
@@ -102,7 +107,16 @@ def train(
         profile=profile,
     )
     world = _world_of(wish)
-    return _train_here(wish, on_report) if world is None else _train_in(world, wish, on_report)
+    listeners = _Listeners(on_report=on_report, on_line=on_line)
+    return _train_here(wish, listeners) if world is None else _train_in(world, wish, listeners)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Listeners:
+    """Who is told of each epoch."""
+
+    on_report: Callable[[Report], object] | None
+    on_line: Callable[[str], object] | None
 
 
 def _world_of(wish: Wish) -> World | None:
@@ -117,24 +131,27 @@ def _world_of(wish: Wish) -> World | None:
     return world
 
 
-def _train_here(wish: Wish, on_report: Callable[[Report], object] | None) -> Trained:
+def _train_here(wish: Wish, listeners: _Listeners) -> Trained:
     """Train on ranks of our own."""
     prepared = prepare(wish)
+    _tell_of_another_plan(prepared)
 
     from trainers.launching import run_on_ranks
 
-    work, listener = partial(_fit, prepared.reference, prepared.task, prepared.data), _Listener(prepared, on_report)
+    work, listener = partial(_fit, prepared.reference, prepared.task, prepared.data), _Listener(prepared, listeners)
     result = run_on_ranks(work, wish.ranks, listener, device=wish.device)
     listener.check()
     return _trained(prepared, result, wish.device)
 
 
-def _train_in(world: World, wish: Wish, on_report: Callable[[Report], object] | None) -> Trained:
+def _train_in(world: World, wish: Wish, listeners: _Listeners) -> Trained:
     """Train on ranks that run already; this is one of them."""
     with joined(world, wish.device) as ranks:
         with ranks.together("preparing the training"):
             prepared = prepare(replace(wish, ranks=world.world_size), has_devices=True)
-        listener = _Listener(prepared, on_report)
+        if ranks.is_first:
+            _tell_of_another_plan(prepared)
+        listener = _Listener(prepared, listeners)
         result = _fit(prepared.reference, prepared.task, prepared.data, ranks, listener)
         with ranks.together("ending the training"):
             listener.check()
@@ -151,23 +168,42 @@ def _fit(reference: str, task: TrainTask, data: Any, ranks: "Ranks", reporter: R
 class _Listener:
     """Takes the reports. An error on the way ends the training, and is raised after it: it is not of the training."""
 
-    def __init__(self, prepared: Prepared, on_report: Callable[[Report], object] | None) -> None:
-        self._kept, self._on_report = prepared.kept, on_report
+    def __init__(self, prepared: Prepared, listeners: _Listeners) -> None:
+        self._kept, self._training, self._listeners = prepared.kept, prepared.task.training, listeners
         self._error: Exception | None = None
 
     def __call__(self, report: Report) -> Decision:
         try:
             self._kept.add(report)
-            if self._on_report is not None:
-                self._on_report(report)
+            if self._listeners.on_report is not None:
+                self._listeners.on_report(report)
+            if self._listeners.on_line is not None:
+                self._listeners.on_line(self._line(report))
         except Exception as error:
             self._error = error
             return Decision.STOP
         return Decision.CONTINUE
 
+    def _line(self, report: Report) -> str:
+        from trainers.epoch_log import line_with_objective
+
+        return line_with_objective(report, self._training.epochs, self._training.metric)
+
     def check(self) -> None:
         if self._error is not None:
             raise self._error
+
+
+def _tell_of_another_plan(prepared: Prepared) -> None:
+    """Say that a training which goes on for other epochs than it began with is not the one that never stopped."""
+    training, before = prepared.task.training, prepared.kept.epochs_before
+    has_schedule = prepared.trainer.has_networks and (training.schedule, training.warmup_fraction) != ("constant", 0.0)
+    if has_schedule and before not in (None, training.epochs):
+        _log.warning(
+            "it began with epochs=%d and goes on with epochs=%d: the learning rate's schedule (%s) is drawn anew for "
+            "all of them, so that the result is not that of a training without a break",
+            before, training.epochs, training.schedule,
+        )  # fmt: skip
 
 
 def _trained(prepared: Prepared, result: TrialResult, device: str | None) -> Trained:

@@ -4,11 +4,13 @@ Importing this module loads no torch: whoever plans a search reads names and che
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from search_spaces.configuration import JsonScalar
 from search_spaces.errors import did_you_mean
+from trainers.artifact_files import is_url
 from trainers.config import SEARCH_FIELDS, Direction, EvaluateTask, TrainConfig, TrainTask
 from trainers.data.spec import DataSpec
 from trainers.errors import UserCodeError
@@ -62,6 +64,29 @@ class Supervised(Trainer):
             *method_mistakes(training, self.hyperparameters, tells_classes=kind == "classes"),
             *missing_teacher(training),
         ]
+
+    def mistakes_once_loaded(
+        self,
+        training: TrainConfig,
+        space: str,
+        configurations: Sequence[Mapping[str, JsonScalar]],
+        data: Any,
+        ranks: int,
+    ) -> list[str]:
+        """Return why the teacher cannot be learned from, and why no network can be cut into stages."""
+        teacher = None if training.teacher is None or is_url(training.teacher) else training.teacher
+        is_cut = training.parallel == "pipeline" and ranks > 1
+        if teacher is None and not is_cut:
+            return []
+        from trainers.first_try import on_cpu, pipeline_mistakes, teacher_mistakes
+        from trainers.networks import build_network
+
+        problem = on_cpu(self._maker(data, training))
+        found = [] if teacher is None else teacher_mistakes(teacher, problem)
+        if is_cut:
+            builds = [partial(build_network, space, configuration, problem) for configuration in configurations]
+            found += pipeline_mistakes(builds, problem.example(), ranks)
+        return found
 
     def fingerprint(self, data: Any) -> str:
         """Return the digest of all items and splits."""

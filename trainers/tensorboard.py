@@ -21,11 +21,18 @@ if TYPE_CHECKING:
 
     from trainers.problem import Batch, Problem
 
-__all__ = ["INSTALL", "Board", "is_installed"]
+__all__ = ["INSTALL", "OF_PARTS", "OF_STAGES", "Board", "is_installed"]
 
 logger = logging.getLogger(__name__)
 
 INSTALL = "pip install 'automl[tensorboard]'"
+OF_PARTS = (
+    "The weights are cut over the ranks (fsdp): the histograms show the part of each weight that rank 0 holds, and "
+    "there is no graph."
+)
+OF_STAGES = (
+    "Each rank has some of the layers (pipeline): the graph and the histograms show those of rank 0, the first ones."
+)
 MOST_IMAGES = 16
 _COURSE = frozenset(
     {
@@ -84,6 +91,10 @@ class Board:
         finally:
             for module, flag in flags:
                 module.training = flag
+
+    def note(self, text: str) -> None:
+        """Say in a text of the board what it does not show."""
+        self._writer.add_text("note", text)
 
     def batch(self, batch: "Batch") -> None:
         """Show the images of the first batch of the training, as they are trained."""

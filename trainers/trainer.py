@@ -1,7 +1,7 @@
 """The plug point of training: a trainer turns one configuration into reports, checkpoints and a result."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from search_spaces.configuration import JsonScalar
@@ -37,6 +37,14 @@ class Trainer(ABC):
     is_open: ClassVar[bool] = False
     """Whether parameters of any name are allowed, because the configuration goes to a person's own code as it is."""
 
+    data_words: ClassVar[str] = "such data"
+    """What the data are, for messages."""
+    data_come_from: ClassVar[str] = "data"
+    """What is at fault when data cannot be read, for messages."""
+
+    data_options: ClassVar[Collection[str] | None] = None
+    """Which options of the data have a meaning, of those that only some kinds of data have; None: any may have one."""
+
     @abstractmethod
     def check(self, data: DataSpec) -> None:
         """Refuse data that cannot be there, without reading them.
@@ -63,6 +71,38 @@ class Trainer(ABC):
 
         Raises:
             BadDataError: the data cannot be read.
+        """
+        return []
+
+    def check_names(self, names: Collection[str]) -> None:
+        """Refuse configurations of these parameters, the constants among them, where one is missing.
+
+        Raises:
+            MistakeElsewhereError: a person's command has a place for a parameter that does not exist.
+        """
+        return None
+
+    def mistakes_once_loaded(
+        self,
+        training: TrainConfig,
+        space: str,
+        configurations: Sequence[Mapping[str, JsonScalar]],
+        data: Any,
+        ranks: int,
+    ) -> list[str]:
+        """Return what of a training's settings cannot be done, as far as only loaded data and networks can tell.
+
+        It is asked before anything is trained, and costs next to nothing unless such a setting is used.
+
+        Args:
+            training: the settings, without what `mistakes` refuses.
+            space: search space that builds the networks.
+            configurations: some of those that would be trained; where only some can be, that is no mistake.
+            data: what `load` returned.
+            ranks: how many train together.
+
+        Returns:
+            One sentence for each mistake; empty: there is none.
         """
         return []
 

@@ -3,23 +3,33 @@
 Everything is checked before anything is trained and without loading torch; a mistake is a ValueError with a sentence.
 """
 
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from search_spaces import catalog
+from search_spaces.configuration import JsonScalar
 from search_spaces.own_files import is_file_reference
 from search_spaces.space import SearchSpace
-from trainers.custom.references import defines_training, script_reference
+from trainers.config import Parallelism, TrainConfig
+from trainers.custom.references import TRAINING_NAMES, TRAININGS, defines_training, misspelt, script_reference
 from trainers.data.spec import BUILT_IN_SOURCES, DataSpec
 from trainers.errors import InvalidTrainerError, UnknownTrainerError
+from trainers.idle_settings import idle_options
+from trainers.settings import extremes
+from trainers.sharing_choice import form_mistakes, lonely_mistakes
 from trainers.tasks import load_trainer
 from trainers.tensorboard import INSTALL, is_installed
 from trainers.trainer import Trainer
 
 __all__ = [
+    "check_builds_networks",
+    "check_data_options",
     "check_looking_inside",
     "check_parallel",
     "check_parameters",
     "check_ranks",
+    "check_sharing",
+    "check_sharing_offers",
     "load_named_trainer",
     "placed_data",
     "placed_reference",
@@ -81,6 +91,21 @@ def check_parameters(space: SearchSpace, trainer: Trainer, reference: str) -> No
         )
 
 
+def check_builds_networks(space: str, trainer: Trainer) -> None:
+    """Refuse a space without networks for a trainer that trains such.
+
+    Raises:
+        ValueError: its module defines no `build_model`, and perhaps a training under a misspelt name.
+    """
+    module = catalog.load(space, has_networks=False)
+    if trainer.has_networks and not callable(getattr(module, "build_model", None)):
+        name = Path(space).name if is_file_reference(space) else space
+        raise ValueError(
+            f"{name} defines nothing to train: needed: build_model(configuration, input_shape, num_classes), or "
+            f"{TRAININGS}{misspelt(module, ('build_model', *TRAINING_NAMES))}"
+        )
+
+
 def check_ranks(ranks: int, script: str | None) -> None:
     """Refuse several ranks of what is one process.
 
@@ -99,6 +124,69 @@ def check_parallel(parallel: str, trainer: Trainer) -> None:
     """
     if parallel != "auto" and not trainer.has_networks:
         raise ValueError(f"{parallel} is for networks of a search space; what trains here shares its own; leave it out")
+
+
+def check_data_options(data: DataSpec, trainer: Trainer) -> None:
+    """Refuse options of the data that are given and mean nothing for them.
+
+    Raises:
+        ValueError: naming them.
+    """
+    if trainer.data_options is not None and (mistakes := idle_options(data, trainer.data_options, trainer.data_words)):
+        raise ValueError("; ".join(mistakes))
+
+
+def check_sharing(training: TrainConfig, given: Collection[str], trainer: Trainer, ranks: int, more_ranks: str) -> None:
+    """Refuse settings that so many ranks cannot use, or that have no effect on them.
+
+    Args:
+        training: the settings.
+        given: names of those that were asked for.
+        trainer: trains.
+        ranks: how many train together.
+        more_ranks: how two are asked for, such as `--ranks 2`.
+
+    Raises:
+        ValueError: with every reason.
+    """
+    if not trainer.has_networks:
+        return
+    found = [*lonely_mistakes(training, given, ranks, more_ranks), *(form_mistakes(training) if ranks > 1 else [])]
+    if found:
+        raise ValueError("; ".join(found))
+
+
+def check_sharing_offers(
+    constants: Mapping[str, JsonScalar],
+    parallel: Parallelism,
+    space: SearchSpace,
+    trainer: Trainer,
+    ranks: int,
+    more_ranks: str,
+) -> None:
+    """Refuse constants, and a space with values, that so many ranks cannot use: see `check_sharing`.
+
+    Args:
+        constants: what `checked_constants` returned.
+        parallel: how the ranks share a training.
+        space: what is searched.
+        trainer: trains.
+        ranks: how many train together.
+        more_ranks: how two are asked for.
+
+    Raises:
+        ValueError: with every reason.
+    """
+    offers = {name: extremes(space.parameters[name]) for name in space.names("training")}
+    known = {name: value for name, value in constants.items() if name in trainer.hyperparameters}
+    if (sizes := offers.get("batch_size")) is not None:
+        known["batch_size"] = max(size for size in sizes if isinstance(size, int))
+    training = TrainConfig.model_validate({**known, "parallel": parallel})
+    check_sharing(training, constants, trainer, ranks, more_ranks)
+    for name in ("gradient_compression", "batch_norm"):
+        for value in offers.get(name, ()) if ranks > 1 and trainer.has_networks else ():
+            if mistakes := form_mistakes(training.model_copy(update={name: value})):
+                raise ValueError(f"space '{space.name}': {'; '.join(mistakes)}")
 
 
 def check_looking_inside(trainer: Trainer | None, *, tensorboard: bool) -> None:

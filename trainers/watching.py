@@ -8,13 +8,14 @@ from trainers.advice import advice_before
 from trainers.config import TrainTask
 from trainers.distributed import Ranks
 from trainers.epoch_log import EpochLog
-from trainers.estimates import check_fits, estimate_epoch_s, estimate_memory, expected_peak
+from trainers.estimates import check_fits, estimate_epoch_s, estimate_memory, estimate_network, expected_peak
 from trainers.monitoring import Monitor
+from trainers.network_memory import check_network_fits
 from trainers.optimizers.sharded import is_sharded
 from trainers.problem import Batch, Problem
-from trainers.profiling import StepProfile
+from trainers.profiling import TABLE, StepProfile
 from trainers.reporting import JsonValue
-from trainers.tensorboard import Board
+from trainers.tensorboard import OF_PARTS, OF_STAGES, Board
 
 __all__ = ["Watch"]
 
@@ -22,9 +23,9 @@ __all__ = ["Watch"]
 class Watch:
     """Looks on, and changes nothing of the training. Rank 0 tells of it; the others only measure.
 
-    The life of a watch: it is made before anything is put on the device; `check_memory` with the network; `open` when
-    it is known which epoch comes next; then for each epoch `begin_epoch`, the steps, `measurements` and on rank 0
-    `tell`; `close` at the end, also after an error.
+    The life of a watch: it is made before anything is put on the device; `check_network` while a large network is
+    built, and `check_memory` with every one; `open` when it is known which epoch comes next; then for each epoch
+    `begin_epoch`, the steps, `measurements` and on rank 0 `tell`; `close` at the end, also after an error.
 
     Args:
         task: what is trained.
@@ -40,6 +41,18 @@ class Watch:
         self._measured: Mapping[str, float] = {}
         self._items = (1, 0)
         self._facts: dict[str, JsonValue] = {}
+
+    def check_network(self, network: nn.Module) -> None:
+        """Refuse a network that cannot be trained on this device whatever the batch, before it has memory.
+
+        Args:
+            network: the whole of it, on any device.
+
+        Raises:
+            NetworkMemoryError: it cannot fit.
+        """
+        training = self._task.training
+        check_network_fits(estimate_network(network, training), self._monitor.load, training, self._ranks.world_size)
 
     def check_memory(self, network: nn.Module, example: Batch, precision: str) -> None:
         """Refuse a network that cannot be trained on this device; one that no estimate knows is let through.
@@ -76,6 +89,7 @@ class Watch:
             OSError: the folder of its files cannot be written.
         """
         self._log.overflows_are_usual = precision == "fp16"
+        self._log.reads_items = problem.reads_items
         task, measured = self._task, problem.facts().get("validation_items")
         self._items = (problem.training_items, measured if isinstance(measured, int) else 0)
         if self._ranks.is_first:
@@ -83,10 +97,16 @@ class Watch:
         if task.profile and self._ranks.is_first:
             folder = f"{task.artifacts_root}/{task.checkpoint_dir}"
             self._profile = StepProfile(folder, self._ranks.device, steps)
+            self._facts["profile"] = f"{task.checkpoint_dir}/{TABLE}"
         if task.tensorboard is not None and self._ranks.is_first:
+            self._facts["tensorboard"] = task.tensorboard
             self._board = Board(f"{task.artifacts_root}/{task.tensorboard}", first_epoch, problem)
-            if not any(is_sharded(weight) for weight in network.parameters()):
-                self._board.graph(network)  # of weights that are cut, all ranks would have to take part
+            if any(is_sharded(weight) for weight in network.parameters()):
+                self._board.note(OF_PARTS)  # to draw weights that are cut, all ranks would have to take part
+            else:
+                self._board.graph(network)
+            if self._ranks.world_size > 1 and task.training.parallel == "pipeline":
+                self._board.note(OF_STAGES)
 
     def begin_epoch(self, steps: int) -> None:
         """Begin an epoch of so many optimizer steps."""
@@ -125,11 +145,11 @@ class Watch:
         """Return what was measured of the last epoch."""
         return self._measured
 
-    def tell(self, epoch: int, metrics: Mapping[str, float], network: nn.Module) -> None:
-        """Log and draw an epoch that was trained and measured; rank 0 only."""
-        self._log.epoch(epoch, metrics)
+    def tell(self, epoch: int, metrics: Mapping[str, float], network: nn.Module) -> str:
+        """Log and draw an epoch that was trained and measured, and return its line; rank 0 only."""
         if self._board is not None:
             self._board.epoch(epoch, metrics, network.named_parameters())
+        return self._log.epoch(epoch, metrics)
 
     def facts(self) -> Mapping[str, JsonValue]:
         """Return what is worth keeping: memory and time as they were and as they were expected, and warnings."""

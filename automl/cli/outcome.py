@@ -1,14 +1,14 @@
 """How a search is shown while it runs, and what is said when it has ended."""
 
 import math
-import os
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import typer
 
-from automl.cli.tables import configuration_lines, counts_in_words, number
+from automl.artifacts import Artifacts, artifacts_root
+from automl.cli.tables import configuration_lines, counts_in_words, number, short_place
 from automl.log import leave_out_epochs
 from automl.objective import observed_value
 from automl.observer import Observer
@@ -21,7 +21,6 @@ from studies.figures.sections import guessing_sentence
 from studies.figures.snapshot import snapshot_of
 from studies.figures.words import counted
 from studies.trial import Trial, TrialState
-from trainers.artifact_files import is_url
 
 __all__ = ["command", "observer_for", "print_outcome"]
 
@@ -43,7 +42,9 @@ def print_outcome(outcome: SearchOutcome) -> int:
     else:
         _print_best(outcome, outcome.best)
     if outcome.report is not None:
-        typer.echo(f"report: {_short(outcome.report)}")
+        typer.echo(f"report: {short_place(outcome.report)}")
+    for line in _what_was_looked_into(outcome):
+        typer.echo(line)
     _print_next_step(outcome, counts)
     if outcome.exit_code == 1:
         show = command("show", outcome.study.name)
@@ -64,6 +65,19 @@ def _print_best(outcome: SearchOutcome, best: Trial) -> None:
         typer.echo(f"on the test split, which the search never saw: {measured}")
     for line in configuration_lines(best.configuration):
         typer.echo(f"  {line}")
+    if outcome.spec.set:
+        typer.echo(f"  set: {' '.join(f'{name}={number(value)}' for name, value in outcome.spec.set.items())}")
+
+
+def _what_was_looked_into(outcome: SearchOutcome) -> Iterator[str]:
+    """Where the files of TensorBoard and of the profiler are."""
+    study = outcome.study
+    artifacts = Artifacts(root=artifacts_root(outcome.spec.artifacts, study.storage_url, study.name), study=study.name)
+    if outcome.spec.tensorboard:
+        folder = short_place(f"{artifacts.root}/{artifacts.folder}/tensorboard")
+        yield f"curves: {shlex.join(['tensorboard', '--logdir', folder])}"
+    if outcome.best is not None and (profile := outcome.best.attributes.get("profile")) is not None:
+        yield f"profile of trial {outcome.best.number}: {short_place(f'{artifacts.root}/{profile}')}"
 
 
 def _why_not(outcome: SearchOutcome) -> str:
@@ -98,13 +112,5 @@ def _print_next_step(outcome: SearchOutcome, counts: Mapping[TrialState, int]) -
     elif limits.trials is not None and (wanting := places_wanting(view)):
         more = command("resume", name, "--trials", str(places_needed(view)))
         typer.echo(f"no place for {counted(wanting, 'queued trial')}; start with: {more}")
-    elif outcome.exit_code == 0 and outcome.reason.startswith(("all ", "nothing left")):
+    elif outcome.exit_code == 0 and outcome.reason.startswith(("all ", "the only ", "nothing left")):
         typer.echo(f"more: {command('resume', name, '--trials', str(2 * (limits.trials or outcome.spec.trials)))}")
-
-
-def _short(location: str) -> str:
-    """A path as it is read most easily from the working folder; a URL as it is."""
-    if is_url(location):
-        return location
-    relative = os.path.relpath(location)
-    return location if relative.startswith("..") else relative

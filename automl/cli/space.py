@@ -29,9 +29,11 @@ def diff(
     from automl.continuation import check_space, space_history, unfinished_trials, usable_trials
     from automl.lookup import find_study
     from search_spaces.strict_json import strict_json
+    from trainers.replaced_parameters import searched_space
 
     found = find_study(study, storage).study
-    present = loaded(reference or _own_space(found.name, found.specification), study if reference is None else None)
+    whole = loaded(reference or _own_space(found.name, found.specification), study if reference is None else None)
+    present = searched_space(whole, found.specification.get("set", {}))
     history = space_history(found, present)
     trials = found.trials()
     facts = {

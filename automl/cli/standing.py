@@ -8,6 +8,7 @@ import typer
 
 from automl.cli.documents import print_json, trial_document
 from automl.cli.tables import counts_in_words, number, table
+from studies.figures.words import counted
 from studies.trial import Trial
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def _progress(study: "Study", view: "View") -> str:
 def _limits(view: "View") -> str:
     limits = view.standing.limits
     parts = [
-        *([] if limits.trials is None else [f"{limits.trials} trials"]),
+        *([] if limits.trials is None else [counted(limits.trials, "trial")]),
         *([] if limits.timeout_s is None else [f"timeout {limits.timeout_s:g} s"]),
         *([] if limits.target_value is None else [f"target value {number(limits.target_value)}"]),
     ]

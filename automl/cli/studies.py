@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from automl.cli.documents import print_json, trial_document
+from automl.cli.facts import fact_lines
 from automl.cli.options import JsonOption, StorageOption, StudyArgument
 from automl.cli.standing import print_standing
 from automl.cli.tables import configuration_lines, counts_in_words, number, table
@@ -73,10 +74,12 @@ def show(
 
     One trial is shown with its configuration, its curve and what is known about it.
     """
+    from automl.artifacts import artifacts_root
     from automl.lookup import find_study
     from automl.queueing import retried_as
 
-    trials = find_study(study, storage).study.trials()
+    found = find_study(study, storage).study
+    trials = found.trials()
     if trial is None:
         return _show_all(trials, as_json)
     if not 0 <= trial < len(trials):
@@ -88,7 +91,7 @@ def show(
     if as_json:
         print_json({**trial_document(trials[trial]), "retried_as": again})
         return 0
-    _print_trial(trials[trial])
+    _print_trial(trials[trial], artifacts_root(None, found.storage_url, study))
     if again is not None:
         typer.echo(f"  retried as  trial {again}")
     return 0
@@ -101,6 +104,7 @@ def best(
     as_json: JsonOption = False,
 ) -> int:
     """Print the best complete trials of a study."""
+    from automl.artifacts import artifacts_root
     from automl.lookup import find_study
 
     found = find_study(study, storage).study
@@ -111,13 +115,10 @@ def best(
     if as_json:
         print_json([trial_document(trial) for trial in winners])
         return 0
+    root = artifacts_root(None, found.storage_url, study)
     for trial in winners:
-        _print_trial(trial)
+        _print_trial(trial, root)
     return 0
-
-
-_ESTIMATES = {"device_memory_mib": "estimated_memory_mib", "epoch_s": "estimated_epoch_s"}
-"""Facts about a trial that are shown beside what was expected of them."""
 
 
 class _NoSuchTrialError(AutomlError):
@@ -143,7 +144,7 @@ def _show_all(trials: tuple[Trial, ...], as_json: bool) -> int:
     return 0
 
 
-def _print_trial(trial: Trial) -> None:
+def _print_trial(trial: Trial, root: str) -> None:
     value = "" if trial.value is None else f", value {number(trial.value)}"
     cause = "" if trial.cause is None else f", cause {trial.cause}"
     state = "imported" if trial.is_imported else trial.state.value
@@ -153,17 +154,5 @@ def _print_trial(trial: Trial) -> None:
     if trial.reports:
         curve = ", ".join(f"{epoch}: {number(value)}" for epoch, value in trial.reports.items())
         typer.echo(f"  curve  {curve}")
-    beside = {estimate for name, estimate in _ESTIMATES.items() if name in trial.attributes}
-    for name, fact in trial.attributes.items():
-        if name not in beside:
-            _print_fact(name, fact, trial.attributes.get(_ESTIMATES.get(name, "")))
-
-
-def _print_fact(name: str, fact: object, estimate: object) -> None:
-    """Print a fact in a line, a text of several lines and a list of texts below its name."""
-    if name == "warnings" and isinstance(fact, list):
-        typer.echo("\n".join([f"  {name}", *(f"    {text}" for text in fact)]))
-        return
-    text = str(fact) if name == "traceback" else number(fact)
-    expected = "" if estimate is None else f" (expected {number(estimate)})"
-    typer.echo(f"  {name}  {text.rstrip()}{expected}" if "\n" not in text else f"  {name}\n{text.rstrip()}")
+    for line in fact_lines(trial.attributes, root):
+        typer.echo(f"  {line}")

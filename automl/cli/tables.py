@@ -1,10 +1,12 @@
-"""Numbers, configurations and tables as text for a terminal or a pipe."""
+"""Numbers, configurations, places and tables as text for a terminal or a pipe."""
 
+import os
 from collections.abc import Mapping, Sequence
 
 from studies.trial import TrialState
+from trainers.artifact_files import is_url
 
-__all__ = ["configuration_lines", "counts_in_words", "number", "table"]
+__all__ = ["configuration_lines", "counts_in_words", "number", "short_place", "table"]
 
 
 def number(value: object) -> str:
@@ -33,3 +35,11 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> Sequence[str
     cells = [list(head), *([number(cell) for cell in row] for row in rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+
+
+def short_place(location: str) -> str:
+    """A path as it is read most easily from the working folder; a URL as it is."""
+    if is_url(location):
+        return location
+    relative = os.path.relpath(location)
+    return location if relative.startswith("..") else relative

@@ -109,5 +109,6 @@ def _checked(module: object, reference: str, has_networks: bool) -> SpaceModule:
     if has_networks and not callable(getattr(module, "build_model", None)):
         problems.append("build_model(configuration, input_shape, num_classes)")
     if problems:
-        raise InvalidSpaceError(f"search space {reference!r}: {module!r} must define {' and '.join(problems)}")
+        found = "the file" if is_file_reference(reference) else repr(module)
+        raise InvalidSpaceError(f"search space {reference!r}: {found} must define {' and '.join(problems)}")
     return cast(SpaceModule, module)

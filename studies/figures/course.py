@@ -103,7 +103,8 @@ def _bars(trials: Sequence[Trial], state: TrialState, now: datetime) -> go.Bar:
         y=[trial.number for trial in trials],
         base=[start.isoformat(timespec="milliseconds").removesuffix("+00:00") for start in starts],
         customdata=[
-            f"{duration:.3g} s, {trial.last_epoch} epochs" for duration, trial in zip(seconds, trials, strict=True)
+            f"{duration:.3g} s, {counted(trial.last_epoch, 'epoch')}"
+            for duration, trial in zip(seconds, trials, strict=True)
         ],
         orientation="h",
         width=0.85,

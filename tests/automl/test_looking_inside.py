@@ -1,12 +1,14 @@
 """A search whose trainings are looked into: TensorBoard, the profiler, and trials that would not fit."""
 
 import logging
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from automl import api
+from automl.cli.outcome import print_outcome
 from automl.errors import InvalidSpecError
 from automl.session import SearchOutcome
 from studies.errors import StudyNotFoundError
@@ -25,7 +27,9 @@ def search(storage: str, **fields: Any) -> SearchOutcome:
     return api.search(**{**tiny, "trials": 1, "pruner": "none", "executor": "inline", **fields})
 
 
-def test_tensorboard_and_profile_have_a_place_below_the_artifacts(storage: str, tmp_path: Path) -> None:
+def test_tensorboard_and_profile_have_a_place_below_the_artifacts(
+    storage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     pytest.importorskip("tensorboard")
     outcome = search(storage, tensorboard=True, profile=True)
     assert outcome.exit_code == 0
@@ -36,6 +40,13 @@ def test_tensorboard_and_profile_have_a_place_below_the_artifacts(storage: str, 
     beside = {file.name for file in (folder / "trial-00000" / "attempt-1").iterdir()}
     assert {"profile-trace.json", "profile-operators.txt", "epoch-0001.pt"} <= beside
     assert outcome.study.specification["tensorboard"] is True, "a study that goes on does so as well"
+    (trial,) = outcome.study.trials()
+    for fact, place in (("tensorboard", board), ("profile", folder / "trial-00000/attempt-1/profile-operators.txt")):
+        assert tmp_path / "artifacts" / str(trial.attributes[fact]) == place
+    print_outcome(outcome)
+    printed = capsys.readouterr().out
+    assert re.search(r"curves: tensorboard --logdir \S*artifacts/tiny/tensorboard\n", printed)
+    assert re.search(r"profile of trial 0: \S*artifacts/tiny/trial-00000/attempt-1/profile-operators.txt\n", printed)
 
 
 def test_search_without_them_writes_nothing_of_it(storage: str, tmp_path: Path) -> None:

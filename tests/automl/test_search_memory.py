@@ -18,6 +18,7 @@ from tests.helpers.hungry_toy import SPACE, HungryTrainer
 from tests.helpers.toy import SPACE as TOY
 from tests.helpers.toy import loss_after
 from trainers.config import TrainConfig, TrainTask
+from trainers.errors import NetworkMemoryError
 
 HUNGRY = "tests.helpers.hungry_toy"
 
@@ -117,6 +118,21 @@ def test_trainer_that_cuts_no_batches_is_not_tried_again(
     assert (trial.state, trial.cause) == (TrialState.FAILED, "oom")
     assert tried == [(1, 16), (2, 16)]
     assert "micro_batch" not in trial.attributes
+
+
+def test_network_that_is_too_large_by_itself_is_not_tried_again(
+    toy_search: Search, storage: str, monkeypatch: pytest.MonkeyPatch, tried: list[tuple[int, int]]
+) -> None:
+    def refuse(trainer: HungryTrainer, task: TrainTask, *others: Any) -> None:
+        tried.append((1, task.training.micro_batch(1)))
+        raise NetworkMemoryError("the weights alone need 149 GiB")
+
+    monkeypatch.setattr(HungryTrainer, "fit", refuse)
+    queued(storage, {"room": 4, "batch_size": 16})
+    (trial,) = toy_search(space=HUNGRY, trials=1, epochs=2).study.trials()
+    assert (trial.state, trial.cause, tried) == (TrialState.FAILED, "oom", [(1, 16)])
+    assert "accumulate" not in trial.attributes
+    assert "NetworkMemoryError" in str(trial.attributes["error"])
 
 
 class Killer:

@@ -90,7 +90,52 @@ def test_trainer_that_cannot_be_is_refused_alone(tmp_path: Path, fields: dict[st
 
 def test_space_without_a_network_is_refused_for_a_trainer_of_networks(tmp_path: Path) -> None:
     text = SPACE_ALONE.replace('"x"', '"learning_rate"')
-    assert "must define build_model" in problems_of(space=str(write(tmp_path, "space.py", text)))
+    told = problems_of(space=str(write(tmp_path, "space.py", text)))
+    assert "space.py defines nothing to train: needed: build_model(" in told and "did you mean" not in told
+
+
+def test_training_under_a_misspelt_name_is_told_by_its_file(tmp_path: Path) -> None:
+    text = problems_of(
+        space=str(write(tmp_path, "own.py", OWN_FIT.replace("fit(", "fitt(").replace('"x"', '"momentum"')))
+    )
+    assert text.startswith("1 mistake ") and "trainer: own.py defines nothing to train: needed: " in text
+    assert text.endswith(
+        "or fit(context), or datasets(source) for a network of the search space; did you mean 'fit'? it defines 'fitt'"
+    )
+
+
+def test_place_of_a_script_without_a_parameter_is_refused(tmp_path: Path) -> None:
+    space, script = str(write(tmp_path, "space.py", SPACE_ALONE)), script_of(tmp_path)
+    text = problems_of(space=space, script=f"{script} {{xx}} {{deep}} {{patience}}", metric="loss", set={"patience": 2})
+    assert text.startswith("1 mistake ") and "script: no parameter 'xx' for {xx}" in text
+    assert "no parameter 'deep'" in text and "no parameter 'patience'" in text
+    spec_of(space=space, script=f"{script} {{x}} {{seed}} {{deep}}", metric="loss", set={"deep": True})
+
+
+OWN_DATASETS = """
+    import torch
+    from search_spaces import Float, SearchSpace
+    SPACE = SearchSpace("own", {"learning_rate": Float(low=0.001, high=0.1)})
+    class Items:
+        def __len__(self):
+            return LENGTH
+        def __getitem__(self, item):
+            return torch.zeros(2), 1 // (item - 7) > 0
+    def datasets(source):
+        return Items(), Items()
+    def build_model(configuration):
+        return torch.nn.Linear(2, 2)
+    """
+
+
+@pytest.mark.parametrize(
+    "length, words",
+    [(9, "own file: own.py, line 9: ZeroDivisionError: "), (0, "own file: own.py: there are no train items")],
+)
+def test_fault_of_own_datasets_is_told_once_and_as_one_of_the_file(tmp_path: Path, length: int, words: str) -> None:
+    file = write(tmp_path, "own.py", OWN_DATASETS.replace("LENGTH", str(length)))
+    text = problems_of(space=str(file), set={"patience": 2})
+    assert text.startswith("1 mistake ") and words in text and text.count("own.py") == 1
 
 
 def test_script_may_report_any_metric_and_runs_where_it_was_given(
@@ -118,10 +163,11 @@ def test_constants_become_what_the_parameters_are_and_reach_the_training() -> No
 def test_all_mistakes_in_constants_are_listed() -> None:
     text = problems_of(
         space="nas_small",
-        set={"learning_rate": 1, "patiense": 3, "momentum": "high", "warmup_fraction": 2, "epochs": 3},
+        set={"channels": 16, "patiense": 3, "momentum": "high", "warmup_fraction": 2, "optimizer": "moun", "epochs": 3},
     )
     for words in (
-        "learning_rate is searched",
+        "channels is searched by the space 'nas_small', and of the architecture: only parameters of the training",
+        "optimizer='moun' is not allowed",
         "did you mean 'patience'?",
         "momentum='high'",
         "warmup_fraction=2",
@@ -137,6 +183,18 @@ def test_all_mistakes_in_constants_are_listed() -> None:
         ({"space": "nas_small", "set": {"teacher": "/nowhere/t.pt"}}, "set: teacher='/nowhere/t.pt': there is no such"),
         ({"space": "tabular_mlp", "data": "diabetes", "set": {"loss": "focal"}}, "set: loss 'focal' is not for"),
         ({"space": "tabular_mlp", "data": "iris", "set": {"mixup": 0.2}}, "set: no training parameter 'mixup'"),
+        (
+            {"space": "nas_small", "set": {"schedule_power": 3}},
+            "set: schedule_power has no effect with schedule=cosine",
+        ),
+        ({"space": "nas_small", "parallel": "pipeline"}, "parallel: pipeline shares a network among ranks, and here"),
+        ({"space": "nas_small", "set": {"gradient_compression": "bf16"}}, "bf16 is for where ranks exchange gradients"),
+        (
+            {"space": "nas_small", "set": {"gradient_compression": "bf16"}, "parallel": "fsdp", "procs_per_trial": 2},
+            "gradient_compression=bf16 is for parallel=ddp",
+        ),
+        ({"space": "nas_small", "set": {"accumulate": 5000}}, "accumulate=5000 cuts a batch of"),
+        ({"space": "nas_small", "data": {"target": "x"}}, "data: --target means nothing for a data set of images"),
     ],
 )
 def test_what_the_task_cannot_do_is_refused_alone(fields: dict[str, Any], words: str) -> None:
@@ -162,8 +220,43 @@ def test_constants_of_own_code_stand_in_its_configuration(tmp_path: Path) -> Non
     task = train_task(spec, Artifacts(root="/a", study="s"), lease, Configuration({"x": 0.5}), None)
     assert task.configuration == {"depth": 3, "name": "deep", "fast": True, "rate": 0.001, "x": 0.5}
     assert task.training.patience == 2
-    assert "x is searched by the space 'own'; leave it out, or" in problems_of(space=space, set={"x": 1})
+    assert "nothing is left to search: all parameters of the space 'own'" in problems_of(space=space, set={"x": "1"})
+    assert "x='2' is outside [0.0, 1.0] (space 'own')" in problems_of(space=space, set={"x": "2"})
     assert "precision has a flag of its own: --precision" in problems_of(space="nas_small", set={"precision": "bf16"})
+
+
+def test_constant_takes_the_place_of_a_searched_parameter_of_the_training() -> None:
+    spec = spec_of(space="nas_small", set={"optimizer": "muon", "batch_size": "32", "learning_rate": "0.5"})
+    assert set(spec.whole_space.names()) - set(spec.search_space.names()) == set(spec.set)
+    defaults = spec.search_space.defaults
+    assert defaults is not None
+    lease = Lease(trial_id=1, number=0, attempt=1, owner="me")
+    task = train_task(spec, Artifacts(root="/a", study="s"), lease, defaults, None)
+    assert (task.training.optimizer, task.training.batch_size, task.training.learning_rate) == ("muon", 32, 0.5)
+    assert spec.whole_space.validate(task.configuration)["batch_size"] == 32, "what builds the network is given it all"
+    assert task.configuration["optimizer"] == "adamw", "what the space knows stands for what it does not"
+
+
+def test_constant_of_own_code_takes_the_place_of_a_searched_parameter(tmp_path: Path) -> None:
+    text = OWN_FIT.replace('"x":', '"y": Float(low=0.0, high=1.0), "x":')
+    spec = spec_of(space=str(write(tmp_path, "own.py", text)), set={"x": "1"})
+    assert spec.search_space.names() == ("y",)
+    lease = Lease(trial_id=1, number=0, attempt=1, owner="me")
+    task = train_task(spec, Artifacts(root="/a", study="s"), lease, Configuration({"y": 0.5}), None)
+    assert task.configuration == {"x": 1.0, "y": 0.5}
+
+
+def test_constant_that_a_space_without_defaults_does_not_know_has_nothing_to_stand_for_it(tmp_path: Path) -> None:
+    text = """
+        from search_spaces import Categorical, Float, SearchSpace
+        optimizers = Categorical(choices=("sgd", "adam"))
+        SPACE = SearchSpace("mine", {"optimizer": optimizers, "learning_rate": Float(low=0.001, high=0.1)})
+        def build_model(configuration, input_shape, num_classes):
+            raise NotImplementedError
+        """
+    space = str(write(tmp_path, "space.py", text))
+    assert "the space 'mine' has no defaults" in problems_of(space=space, set={"optimizer": "muon"})
+    assert spec_of(space=space, set={"optimizer": "adam"}).search_space.names() == ("learning_rate",)
 
 
 def test_places_of_data_become_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

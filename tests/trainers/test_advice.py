@@ -63,7 +63,9 @@ def test_device_that_waits_for_data_in_two_epochs_warns() -> None:
     assert signs(changed(epochs(), 1, data_wait_share=0.5)) == set(), "one epoch may be chance"
     assert signs(changed(epochs(), 2, data_wait_share=0.5, utilisation_percent=95.0)) == set()
     slow = changed(epochs(), 2, data_wait_share=0.5, utilisation_percent=40.0)
-    assert text(slow).startswith("training waits for data 50 % of the time (epoch 8)")
+    waits = "training waits for data 50 % of the time (epoch 8); "
+    assert text(slow) == f"{waits}fewer or cheaper changes of the items help, or a larger batch_size"
+    assert text(changed(slow, 2, reads_items=True)).startswith(f"{waits}more loader_workers"), "only they take them"
 
 
 def test_epoch_of_which_most_steps_were_skipped_warns() -> None:

@@ -83,7 +83,7 @@ ALIKE: tuple[Mapping[str, Any], ...] = (
 ELSEWHERE: Mapping[str, str] = {
     **dict.fromkeys(("epochs", "batch_size", "seed"), "in every row"),
     **dict.fromkeys(("metric", "direction", "patience", "min_change"), "what the loop makes of reports"),
-    **dict.fromkeys(("parallel", "gradient_compression"), "needs several ranks"),
+    **dict.fromkeys(("parallel", "gradient_compression", "batch_norm"), "needs several ranks"),
     **dict.fromkeys(("teacher", "temperature", "distillation"), "needs a teacher"),
     "compile": "takes long",
     "loader_workers": "needs data that do not lie in memory",

@@ -33,7 +33,7 @@ def optimization_of(
     precision = MixedPrecision(used, CPU)
     example = Batch((torch.ones(1, 1),), torch.zeros(1))
     return Optimization(
-        Replicas(network, Ranks.alone(CPU), precision, example),
+        Replicas(network, Ranks.alone(CPU), precision, example, 1),
         torch.optim.SGD(network.parameters(), lr=learning_rate),
         precision,
         build_schedule(TrainConfig(learning_rate=learning_rate, warmup_fraction=0.0), total_steps=4),

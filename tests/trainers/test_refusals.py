@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 
@@ -71,6 +72,7 @@ def test_numbers_have_no_hyperparameters_of_classes() -> None:
             {"teacher": "/nowhere/t.pt"},
             "teacher='/nowhere/t.pt': there is no such file",
         ),
+        ("image_classification", "digits", {"focal_gamma": 3}, "focal_gamma has no effect with loss=auto; give loss=f"),
     ],
 )
 def test_constant_that_the_task_cannot_do_is_refused_once(
@@ -113,7 +115,7 @@ def test_what_the_task_can_do_is_offered(tmp_path: Path) -> None:
     assert offered("image_classification", "digits", mixup=Float(low=0.0, high=0.4)) == ""
     assert offered("tabular", "diabetes", loss=Categorical(choices=("mse", "huber"))) == ""
     teacher = tmp_path / "teacher.pt"
-    teacher.touch()
+    ZipFile(teacher, "w").close()  # what is in it is looked at later
     hot = Float(low=1.0, high=8.0)
     assert offered("tabular", "iris", {"teacher": str(teacher)}, temperature=hot) == ""
     assert offered("tabular", "iris", teacher=Categorical(choices=(None, str(teacher))), temperature=hot) == ""
@@ -141,4 +143,10 @@ def test_single_training_is_refused_before_it_reads_its_data(tmp_path: Path) -> 
     assert "loss 'mse' is not for classes" in problems("nas_small", "digits", loss="mse")
     assert "there is no such file" in problems("nas_small", "digits", teacher="none.pt")
     assert "numbers have no labels" in problems("tabular_mlp", "diabetes", label_smoothing=0.1)
+    assert "fsdp shares a network among ranks, and here one" in problems("nas_small", "digits", parallel="fsdp")
+    assert "schedule_drops has no effect" in problems("nas_small", "digits", schedule_drops=4)
+    with pytest.raises(InvalidTrainingError, match=r"--tokens means nothing for a data set of images"):
+        train("nas_small", DataSpec(tokens="word"), folder=tmp_path / "run", device="cpu")
+    with pytest.raises(InvalidTrainingError, match="as many stages as there are ranks, 60"):
+        train("nas_small", settings={"parallel": "pipeline"}, folder=tmp_path / "run", device="cpu", ranks=60)
     assert not (tmp_path / "run").exists()

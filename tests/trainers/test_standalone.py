@@ -1,6 +1,7 @@
 """Trains one configuration without a search: everything that can train, from Python and from the command line."""
 
 import json
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -116,6 +117,43 @@ def test_two_ranks_train_as_one_and_a_resumed_training_as_an_unbroken_one(tmp_pa
     assert_same_tensors(dict(left.optimization), dict(right.optimization))
 
 
+def test_training_may_have_a_value_that_its_space_does_not_search(tmp_path: Path) -> None:
+    settings = {**SMALL, "epochs": 1, "optimizer": "muon", "learning_rate": "0.5"}
+    train("nas_small", settings=settings, folder=tmp_path, device="cpu")
+    record = json.loads((tmp_path / "training.json").read_text())["identity"]
+    assert (record["settings"]["optimizer"], record["settings"]["learning_rate"]) == ("muon", 0.5)
+    text = problems_of("nas_small", settings={"optimizer": "moun", "channels": 7}, folder=tmp_path / "b")
+    assert re.search(r"optimizer='moun' is not allowed: input should be 'sgd', .* or 'muon'", text)
+    assert "channels=7 is outside [8, 24]" in text
+
+
+def test_command_prints_the_line_of_the_log_and_what_an_epoch_is_worth(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("tensorboard")
+    small = ["--set", "channels=8", "--set", "batch_size=128"]
+    arguments = ["--space", "nas_small", "--folder", str(tmp_path), "--device", "cpu", "--epochs", "1", *small]
+    assert main([*arguments, "--profile", "--tensorboard"]) == 0
+    out = capsys.readouterr().out
+    assert re.match(r"epoch 1/1 loss [\d.]+ lr \S+ cpu \d+ % mem \d+\.\d/\d+\.\d GiB accuracy 0\.\d+\n", out)
+    assert "completed after 1 epoch in " in out
+    assert f"profile: {tmp_path / 'checkpoints' / 'profile-operators.txt'}\n" in out
+    assert f"tensorboard: {tmp_path / 'tensorboard'}\n" in out
+
+
+def test_longer_resumption_says_that_it_is_not_the_unbroken_training(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    train("nas_small", settings={**SMALL, "epochs": 1}, folder=tmp_path, device="cpu", resume=True)
+    assert not caplog.messages
+    train("nas_small", settings={**SMALL, "epochs": 2}, folder=tmp_path, device="cpu", resume=True)
+    (told,) = [text for text in caplog.messages if "began with epochs=1 and goes on with epochs=2" in text]
+    assert "(cosine) is drawn anew" in told
+    caplog.clear()
+    train("nas_small", settings={**SMALL, "epochs": 2}, folder=tmp_path, device="cpu", resume=True)
+    assert not [text for text in caplog.messages if "drawn anew" in text]
+
+
 def test_fit_of_a_file_trains_goes_on_and_is_tested(tmp_path: Path) -> None:
     space = str(write(tmp_path, "own.py", OWN_FIT))
     settings = {"x": "0.25", "factor": "2", "epochs": 4}
@@ -207,6 +245,10 @@ def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
         ({"script": f"{sys.executable} -c 1", "trainer": "image_classification"}, "there is a script besides"),
         ({"script": f"{sys.executable} -c 1"}, "metric: must be given"),
         ({"script": f"{sys.executable} -c 1", "settings": {"metric": "kpi"}}, "direction: must be given"),
+        (
+            {"script": f"{sys.executable} -c {{lr}} {{x}}", "settings": {"metric": "loss"}},
+            "script: no parameter 'lr' for {lr}",
+        ),
         ({"script": f"{sys.executable} -c 1", "ranks": 2}, "ranks: a script is one process"),
         ({"script": f"{sys.executable} -c 1", "settings": {"parallel": "fsdp"}}, "parallel: fsdp is for networks"),
         ({"script": f"{sys.executable} -c 1", "profile": True}, "profile: only networks"),
@@ -264,7 +306,7 @@ def test_full_disk_is_named_and_the_training_goes_on_when_there_is_room(
     assert "failed (disk_full): [Errno 28] No space left on device" in capsys.readouterr().err
     small_disk.make_room()
     assert main(arguments) == 0
-    assert "epoch 2 gain 1 " in capsys.readouterr().out
+    assert "epoch 2/3 gain 1 " in capsys.readouterr().out
 
 
 def test_commands_of_the_documentation_have_flags_that_exist() -> None:

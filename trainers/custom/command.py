@@ -4,16 +4,23 @@ import hashlib
 import re
 import shlex
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from search_spaces.configuration import JsonScalar
-from trainers.errors import InvalidTrainerError
+from search_spaces.errors import did_you_mean
+from trainers.errors import InvalidTrainerError, MistakeElsewhereError
 
-__all__ = ["Command", "command_words", "placed_command"]
+__all__ = ["PLACES", "Command", "command_words", "placed_command"]
+
+PLACES = ("data", "epochs", "seed")
+"""Names that may have a place in a command besides those of the parameters."""
 
 _PREFIX = "cd"
+_NAME = r"[A-Za-z_]\w*"
+_PLACE = re.compile(rf"\{{\{{(?P<escaped>{_NAME})\}}\}}|(?<!\$)\{{(?P<name>{_NAME})\}}")
+"""A name in braces and nothing else: JSON, `${HOME}` and programs of awk stay as they are, and so does {{name}}."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +28,7 @@ class Command:
     """A command and where it runs.
 
     Attributes:
-        words: the program and its arguments; `{name}` stands for the value of a parameter.
+        words: the program and its arguments; `{name}` stands for the value of a parameter, `{{name}}` for `{name}`.
         folder: working folder.
     """
 
@@ -61,17 +68,37 @@ class Command:
         used: set[str] = set()
 
         def place(match: re.Match[str]) -> str:
-            name = match[1]
+            name = match["name"]
+            if name is None:
+                return f"{{{match['escaped']}}}"
             if name not in known:
                 return match[0]
             used.add(name)
             return known[name]
 
-        words = [re.sub(r"\{(\w+)\}", place, word) for word in self.words]
+        words = [_PLACE.sub(place, word) for word in self.words]
         for name, text in texts.items():
             if name not in used:
                 words += [f"--{name}", text]
         return words
+
+    def check_places(self, names: Collection[str]) -> None:
+        """Refuse places that nothing has a value for.
+
+        Args:
+            names: of the parameters.
+
+        Raises:
+            MistakeElsewhereError: with each such place, and all names that may have one.
+        """
+        known = sorted({*names, *PLACES})
+        found = dict.fromkeys(match["name"] for word in self.words for match in _PLACE.finditer(word))
+        strange = [name for name in found if name is not None and name not in known]
+        if strange:
+            told = "; ".join(f"no parameter {name!r} for {{{name}}}{_or_meant(name, known)}" for name in strange)
+            raise MistakeElsewhereError(
+                "script", f"{told}; places: {', '.join(known)}; {{{{{strange[0]}}}}} is passed on as {{{strange[0]}}}"
+            )
 
     def digest(self) -> str:
         """Return the SHA-256 of the files that the command names."""
@@ -98,6 +125,11 @@ class Command:
         """The program as it is found from the folder: a path is taken from there, a name from PATH."""
         name = self.words[0]
         return str(self.folder / name) if "/" in name else name
+
+
+def _or_meant(name: str, known: Collection[str]) -> str:
+    hint = did_you_mean(name, known).strip()
+    return f", {hint}" if hint else ""
 
 
 def command_words(text: str) -> list[str]:

@@ -1,5 +1,6 @@
 """The epochs of a training that a person's own code runs: what it reports is checked, compared and handed on."""
 
+import logging
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -11,6 +12,8 @@ from trainers.errors import NonFiniteLossError, UserCodeError
 from trainers.reporting import CheckpointFile, Decision, JsonValue, Report, Reporter, TrialResult
 
 __all__ = ["Course", "numbers_of", "origin_of"]
+
+logger = logging.getLogger(__name__)
 
 
 class Course:
@@ -74,8 +77,16 @@ class Course:
         """Report the epoch that was taken last, and return what is decided; on rank 0 only."""
         return self._reporter(Report(epoch=self.epoch, metrics=numbers, checkpoint=checkpoint))
 
-    def result(self, facts: Mapping[str, JsonValue]) -> TrialResult:
+    def result(self, facts: Mapping[str, JsonValue], of: str, *, tells: bool = True) -> TrialResult:
         """Return how the training has ended.
+
+        One that has ended by itself before its last epoch is complete, as its own early stopping may be meant, and has
+        a warning.
+
+        Args:
+            facts: what is to be kept besides.
+            of: whose training it is, for the warning.
+            tells: whether the warning is logged.
 
         Raises:
             UserCodeError: it has reported nothing.
@@ -91,11 +102,22 @@ class Course:
             "best_value": self.best.value,
             "seconds": time.perf_counter() - self._began,
         }
+        if not self.is_over:
+            text = self._early_end(of)
+            facts["warnings"] = [text]
+            if tells:
+                logger.warning("%s", text)
         if self.decision is Decision.STOP:
             return TrialResult(outcome="stopped", epoch=self.epoch, facts=facts)
         if self.decision is Decision.PAUSE and not self.is_done:
             return TrialResult(outcome="paused", epoch=self.epoch, facts=facts)
         return TrialResult(outcome="completed", epoch=self.epoch, facts=facts)
+
+    def _early_end(self, of: str) -> str:
+        return (
+            f"{of} ended after epoch {self.epoch} of {self._training.epochs}; the trial counts as complete; if it was "
+            "not meant to stop there, look at its log; if it reports once, at its end, give --epochs 1"
+        )
 
 
 def origin_of(task: TrainTask, fingerprint: str) -> dict[str, JsonValue]:

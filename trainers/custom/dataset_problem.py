@@ -36,6 +36,8 @@ class DatasetProblem(Problem):
         device: where batches are put.
     """
 
+    reads_items = True
+
     def __init__(self, data: OwnDatasets, file: OwnFile, training: TrainConfig, device: torch.device) -> None:
         self.input_shape, self.num_outputs, self.fingerprint = data.input_shape, data.num_outputs, data.fingerprint
         self.training_items = len(data.split("train"))

@@ -13,7 +13,7 @@ from trainers.custom.sources import source_fingerprint
 from trainers.data.spec import SplitName
 from trainers.errors import BadDataError, UserCodeError
 from trainers.feeding.generators import kept_generators, seed_generators
-from trainers.feeding.items import Collation
+from trainers.feeding.items import Collation, read_item
 from trainers.feeding.targets import TargetCheck
 
 __all__ = ["OwnDatasets", "TargetKind", "make_datasets", "target_check"]
@@ -118,7 +118,7 @@ def _check_targets(dataset: Any, file: OwnFile, check: TargetCheck | None) -> No
 def _first_item(dataset: Any, file: OwnFile) -> tuple[tuple[torch.Tensor, ...], torch.Tensor]:
     with kept_generators():
         seed_generators(0)
-        return Collation(own=file.function("collate"))([dataset[0]])
+        return Collation(own=file.function("collate"))([read_item(dataset, 0)])
 
 
 def _kind(targets: torch.Tensor) -> TargetKind:
@@ -149,4 +149,4 @@ def _targets(dataset: Any) -> Iterable[int]:
         return (int(target) for target in known)
     if type(dataset) is TensorDataset:
         return (int(dataset.tensors[-1].max()),)
-    return (int(dataset[index][1]) for index in range(len(dataset)))
+    return (int(read_item(dataset, index)[1]) for index in range(len(dataset)))

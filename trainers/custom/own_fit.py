@@ -15,7 +15,7 @@ from trainers.custom.files import Carried, OwnFile, own_code
 from trainers.custom.sources import source_fingerprint
 from trainers.data.spec import DataSpec
 from trainers.errors import BadDataError
-from trainers.reporting import Reporter, TrialResult
+from trainers.reporting import JsonValue, Reporter, TrialResult
 from trainers.trainer import Trainer
 
 if TYPE_CHECKING:
@@ -109,7 +109,8 @@ class OwnFit(Trainer):
                 pass
             if not course.is_over:
                 context.finish()
-        return course.result({"world_size": ranks.world_size, "device": str(ranks.device)})
+        facts: dict[str, JsonValue] = {"world_size": ranks.world_size, "device": str(ranks.device)}
+        return course.result(facts, of="fit(context)", tells=ranks.is_first)
 
     def evaluate(self, task: EvaluateTask, data: OwnData, ranks: "Ranks") -> Mapping[str, float]:
         """Let the file's `test` measure the state of a checkpoint.

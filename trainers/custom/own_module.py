@@ -43,6 +43,7 @@ class OwnModule(Supervised):
 
     hyperparameters: ClassVar[frozenset[str]] = HYPERPARAMETERS - OF_IMAGES - {"class_weights"} | {"loader_workers"}
     metrics: ClassVar[Mapping[str, Direction]] = MappingProxyType({"loss": "minimize"})
+    data_come_from: ClassVar[str] = "own file"
 
     def __init__(self, file: OwnFile) -> None:
         self._file = file

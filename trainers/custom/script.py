@@ -4,7 +4,7 @@ import json
 import logging
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -52,6 +52,14 @@ class Script(Trainer):
 
     def check(self, data: DataSpec) -> None:
         """Refuse nothing: only the script knows what it can read."""
+
+    def check_names(self, names: Collection[str]) -> None:
+        """Refuse a command with a place for a parameter that does not exist.
+
+        Raises:
+            MistakeElsewhereError: with each such place.
+        """
+        self._command.check_places(names)
 
     def can_evaluate(self) -> bool:
         """Return False: a script measures what it likes while it trains."""
@@ -101,7 +109,7 @@ class Script(Trainer):
                 else:
                     process.check_end()
         _check_reported(task, course, list(names))
-        return course.result({"world_size": 1, "device": str(ranks.device)})
+        return course.result({"world_size": 1, "device": str(ranks.device)}, of="the script")
 
     def evaluate(self, task: EvaluateTask, data: str, ranks: "Ranks") -> Mapping[str, float]:
         """Refuse to measure.

@@ -44,19 +44,23 @@ def shard(items: int, rank: int, world_size: int) -> slice:
 
 
 def micro_batches(batch: slice, micro_batch: int, rank: int, world_size: int) -> list[slice]:
-    """Cut one rank's share of a global batch into micro-batches of nearly equal size.
+    """Cut a global batch into micro-batches of nearly equal size, and return one rank's share of each.
+
+    Which items are computed at the same time does not depend on the number of ranks.
 
     Args:
-        batch: a global batch, as a slice of the epoch's order.
-        micro_batch: most items per micro-batch.
+        batch: a global batch, as a slice of the epoch's order; one item at least.
+        micro_batch: most items of a micro-batch, over all ranks.
         rank: whose share.
-        world_size: over how many ranks the batch is cut.
+        world_size: over how many ranks each micro-batch is cut.
 
     Returns:
-        Slices of the epoch's order; none when the batch is too small for this rank to have a share.
+        Slices of the epoch's order, as many for each rank; one is empty where a micro-batch has too few items for this
+        rank to have a share.
     """
-    own = shard(batch.stop - batch.start, rank, world_size)
-    start, items = batch.start + own.start, own.stop - own.start
+    items = batch.stop - batch.start
     parts = -(-items // micro_batch)
-    bounds = [start + items * part // parts for part in range(parts)] + [start + items]
-    return [slice(low, high) for low, high in pairwise(bounds)]
+    size, larger = divmod(items, parts)  # larger ones first, as they go through a pipeline
+    bounds = [batch.start + part * size + min(part, larger) for part in range(parts + 1)]
+    shares = [(low, shard(high - low, rank, world_size)) for low, high in pairwise(bounds)]
+    return [slice(low + share.start, low + share.stop) for low, share in shares]

@@ -58,8 +58,9 @@ def read_npz(path: Path) -> LabelledImages:
 
     Images: see `arrays_to_bytes` and `images_to_NCHW`; encoded pictures are one byte array `jpeg_<split>`
         with the
-    length of each in `len_<split>`. Labels: (N,) or (N, 1), whole numbers or texts. Without `classes`, the
-    classes are the distinct labels of the training items, sorted.
+    length of each in `len_<split>`. Labels: (N,) or (N, 1), whole numbers or texts. `classes` names the classes: a
+    label is the place of its name, from 0, or the name itself. Without it the classes are the distinct labels of the
+    training items, sorted.
 
     Raises:
         BadDataError: an array is missing or of a wrong kind; splits disagree; labels are unknown.
@@ -143,9 +144,10 @@ def _images(archive: Mapping[str, npt.NDArray[Any]], names: tuple[str, ...]) -> 
 def _labels(labels: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
+    labels = _decoded(labels, name)
     if labels.dtype.kind == "f" and labels.ndim == 1:
         labels = _whole(labels, name)
-    if labels.ndim != 1 or labels.dtype.kind not in "iubUS":
+    if labels.ndim != 1 or labels.dtype.kind not in "iubU":
         raise BadDataError(
             f"{name} has type {labels.dtype} and shape {labels.shape}; needed: a whole number or text per image"
         )
@@ -165,25 +167,51 @@ def _whole(labels: npt.NDArray[Any], name: str) -> npt.NDArray[np.int64]:
 def _class_names(archive: Mapping[str, npt.NDArray[Any]]) -> tuple[str, ...] | None:
     for name in ("classes", "class_names"):
         if name in archive:
-            return tuple(str(value) for value in archive[name].reshape(-1))
+            return tuple(str(value) for value in _decoded(archive[name], name).reshape(-1).tolist())
     return None
+
+
+def _decoded(array: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+    """Return texts as texts: an array of bytes is read as UTF-8."""
+    if array.dtype.kind != "S":
+        return array
+    try:
+        return np.char.decode(array, "utf-8")
+    except UnicodeDecodeError as error:
+        raise BadDataError(f"{name} holds bytes that are no UTF-8 text: {error.reason}; write texts") from error
 
 
 def _number_labels(
     raw: Mapping[str, npt.NDArray[Any]], classes: tuple[str, ...] | None, path: Path
 ) -> tuple[dict[str, npt.NDArray[np.int64]], tuple[str, ...]]:
-    """Return the labels as class numbers, and the names of the classes."""
-    if classes is not None and raw["train"].dtype.kind in "iub":
-        known: npt.NDArray[Any] = np.arange(len(classes))
-        names = classes
-    else:
-        known = np.unique(raw["train"])
+    """Return the labels as class numbers, and the names of the classes.
+
+    Labels that are numbers are places in `classes`; those that are texts are names in it.
+    """
+    if classes is None:
+        known: npt.NDArray[Any] = np.unique(raw["train"])
         names = tuple(str(value) for value in known.tolist())
-    strange = {split: sorted(set(labels.tolist()) - set(known.tolist())) for split, labels in raw.items()}
+    else:
+        names = _distinct(classes, path)
+        known = np.arange(len(names)) if raw["train"].dtype.kind in "iub" else np.array(names)
+    strange = {split: sorted(set(labels.tolist()) - set(known.tolist()), key=str) for split, labels in raw.items()}
     mistakes = [f"{values[:5]} in {split}" for split, values in strange.items() if values]
     if mistakes:
-        raise BadDataError(f"{path} has labels outside its {len(names)} classes: {'; '.join(mistakes)}")
-    return {split: np.searchsorted(known, labels).astype(np.int64) for split, labels in raw.items()}, names
+        listed = ", ".join(map(repr, names[:5])) + (", .." if len(names) > 5 else "")
+        raise BadDataError(
+            f"{path} has labels outside its {len(names)} classes: {'; '.join(mistakes)}; it has {listed}"
+        )
+    order = np.argsort(known)
+    return {split: order[np.searchsorted(known, labels, sorter=order)] for split, labels in raw.items()}, names
+
+
+def _distinct(classes: tuple[str, ...], path: Path) -> tuple[str, ...]:
+    twins = sorted({name for name in classes if classes.count(name) > 1})
+    if twins:
+        raise BadDataError(
+            f"{path} names classes twice: {', '.join(map(repr, twins[:5]))}; give each a name of its own"
+        )
+    return classes
 
 
 def _check_agreement(

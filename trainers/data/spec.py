@@ -31,25 +31,25 @@ class DataSpec(BaseModel):
     with one sub-folder of images per class. Tables and texts: a `.csv`, `.tsv` or `.parquet` file; texts also a folder
     with one sub-folder of `.txt` files per class."""
     test_source: str | None = None
-    """A file or folder of the same kind whose items are the test split; None: the split is cut from `source`."""
+    """A file or folder of the same kind whose items are the test split. Default: the split is cut from the data."""
     target: str | None = None
-    """Column of a table that is to be told; None: the last one that is not the text."""
+    """Column of a table that is to be told. Default: the last one that is not the text."""
     text: str | None = None
-    """Column of a table that holds the texts; None: the one named `text`, or the one with the longest texts."""
+    """Column of a table that holds the texts. Default: the one named `text`, or the one with the longest texts."""
     tokens: TokenChoice = "auto"
     """What a text is cut into; `auto`: words, or characters where more than a quarter of the words of the training
     texts occur there only once, because then as many words of new texts would be unknown."""
     vocabulary: Annotated[int, Field(ge=3)] = 20_000
     """Most different tokens of texts, the filling and the unknown one among them; the rarest are left out."""
     max_length: Annotated[int, Field(ge=1)] | None = None
-    """Most tokens that are read of a text; None: as many as 99 of 100 training texts have at most, up to 512."""
+    """Most tokens that are read of a text. Default: as many as 99 of 100 training texts have at most, up to 512."""
     ignore: tuple[str, ...] = ()
     """Columns of a table that are left out, such as identifiers."""
     drop_missing_target: bool = False
     """Whether rows without a value to tell are left out; otherwise they are refused."""
     image_size: Annotated[int, Field(ge=1)] | None = None
-    """Height and width, in pixels, that the images of a folder are scaled to; None: the size of the first
-    image. Arrays (`digits`, `.npz`) keep their size."""
+    """Height and width, in pixels, that the images of a folder are scaled to; arrays (`digits`, `.npz`) keep their
+    size. Default: the size of the first image."""
     validation_fraction: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.2
     """Share of all items that choose the best trial; taken from the training items when a test split comes
     with the data."""

@@ -9,27 +9,26 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["NumberForm", "cell_texts", "cell_values", "has_leading_zeros", "number_form", "odd_cells", "unread_cells"]
+__all__ = [
+    "LARGEST_NUMBER",
+    "NumberForm",
+    "cell_texts",
+    "cell_values",
+    "has_leading_zeros",
+    "number_form",
+    "odd_cells",
+    "too_large_rows",
+    "unread_cells",
+]
 
 NumberForm: TypeAlias = Literal["plain", "decimal_comma", "thousands_comma", "date"]
 """How numbers are written: `2050.5`, `2.050,5`, `2,050.5`, or as dates, which count in days since 1970."""
 
-_MISSING_WORDS = (
-    "",
-    "na",
-    "n/a",
-    "nan",
-    "null",
-    "none",
-    "nil",
-    "?",
-    "-",
-    "inf",
-    "+inf",
-    "-inf",
-    "infinity",
-    "-infinity",
-)
+LARGEST_NUMBER = 1e150
+"""Larger numbers are none for a network: the squares of some of them, which their spread is made of, have no value."""
+
+_INFINITE_WORDS = ("inf", "+inf", "-inf", "infinity", "+infinity", "-infinity")
+_MISSING_WORDS = ("", "na", "n/a", "nan", "null", "none", "nil", "?", "-", *_INFINITE_WORDS)
 """What stands for no number in a column of numbers, in lower case; in a column of categories these are categories."""
 
 _PLAIN = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
@@ -102,7 +101,7 @@ def odd_cells(column: Any, most_share: float) -> list[str]:
 
 
 def cell_values(column: Any, form: NumberForm) -> npt.NDArray[np.float64]:
-    """Return the numbers of a column, which must not all be written in this form; NaN: none, or not finite.
+    """Return the numbers of a column, which must not all be written in this form; NaN: none, or one that is too large.
 
     Args:
         column: the cells.
@@ -127,6 +126,31 @@ def cell_values(column: Any, form: NumberForm) -> npt.NDArray[np.float64]:
         microseconds = pc.cast(pc.cast(column, pa.timestamp("us"), safe=False), pa.int64())
         return _finite(microseconds) / _DAY_US
     return _finite(column)
+
+
+def too_large_rows(column: Any, form: NumberForm, values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    """Return the rows, counted from 0, whose numbers are infinite or beyond `LARGEST_NUMBER`.
+
+    Args:
+        column: the cells.
+        form: how numbers are written.
+        values: what `cell_values` has returned of them.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    rows = np.flatnonzero(np.isnan(values))
+    if len(rows) == 0 or form == "date":
+        return rows[:0]
+    cells = column.take(pa.array(rows))
+    if _is_text(column.type):
+        texts = _texts(cells)
+        is_infinite = pc.is_in(pc.utf8_lower(texts), value_set=pa.array(_INFINITE_WORDS))
+        is_large = pc.or_kleene(is_infinite, pc.match_substring_regex(texts, _PATTERNS[form]))
+    else:
+        is_large = pc.greater(pc.abs(pc.cast(cells, pa.float64(), safe=False)), LARGEST_NUMBER)
+    found: npt.NDArray[np.int64] = rows[pc.fill_null(is_large, False).to_numpy().astype(bool)]
+    return found
 
 
 def unread_cells(column: Any, values: npt.NDArray[np.float64]) -> list[str]:
@@ -229,4 +253,4 @@ def _finite(column: Any) -> npt.NDArray[np.float64]:
 
     values = pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     with np.errstate(invalid="ignore"):
-        return np.where(np.isfinite(values), values, np.nan)
+        return np.where(np.abs(values) <= LARGEST_NUMBER, values, np.nan)

@@ -12,12 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from trainers.data.table_cells import (
+    LARGEST_NUMBER,
     NumberForm,
     cell_texts,
     cell_values,
     has_leading_zeros,
     number_form,
     odd_cells,
+    too_large_rows,
     unread_cells,
 )
 from trainers.data.table_files import RawTable
@@ -102,11 +104,13 @@ class EncodedRows:
         numbers_ND: (N, D) float32: the numbers in the order of the columns, then the indicators in the same order.
         categories_NC: (N, C) int64.
         notes: what of the rows the columns could not say: column -> counts in words.
+        too_large: numbers that are taken as missing ones: column -> how many and where, in words.
     """
 
     numbers_ND: npt.NDArray[np.float32]
     categories_NC: npt.NDArray[np.int64]
     notes: Mapping[str, str]
+    too_large: Mapping[str, str]
 
 
 def learn_column(
@@ -155,6 +159,7 @@ def encode_rows(columns: Sequence[Column], table: RawTable) -> EncodedRows:
             f"{table.source} has no column {', '.join(missing)}; it has {', '.join(table.columns) or 'none'}"
         )
     numbers, indicators, categories, notes, problems = [], [], [], {}, list[str]()
+    too_large = dict[str, str]()
     for column in columns:
         cells = table.columns[column.name]
         if isinstance(column, CategoryColumn):
@@ -164,6 +169,8 @@ def encode_rows(columns: Sequence[Column], table: RawTable) -> EncodedRows:
             values = cell_values(cells, column.form)
             is_missing = np.isnan(values)
             problems += _written_otherwise(column, cells, values)
+            if len(large := too_large_rows(cells, column.form, values)):
+                too_large[column.name] = _taken_as_missing(large.tolist(), table)
             standard = (values - column.mean) / column.scale
             numbers.append(np.where(is_missing, 0.0, standard).astype(np.float32))
             note = f"{int(is_missing.sum())} missing" if is_missing.any() and not column.indicates else ""
@@ -178,7 +185,13 @@ def encode_rows(columns: Sequence[Column], table: RawTable) -> EncodedRows:
         numbers_ND=_side_by_side([*numbers, *indicators], rows, np.float32),
         categories_NC=_side_by_side(categories, rows, np.int64),
         notes=notes,
+        too_large=too_large,
     )
+
+
+def _taken_as_missing(rows: Sequence[int], table: RawTable) -> str:
+    what = "1 number is infinite" if len(rows) == 1 else f"{len(rows)} numbers are infinite"
+    return f"{what} or beyond {LARGEST_NUMBER:g} ({table.places(rows, most=3)}), taken as missing"
 
 
 def _written_otherwise(column: NumberColumn, cells: Any, values: npt.NDArray[np.float64]) -> list[str]:

@@ -44,18 +44,20 @@ class RawTable:
         columns: name -> pyarrow.ChunkedArray, in the order of the file. Of a text file all are texts, and an empty cell
             is null; other files give what they hold.
         separator: between the cells of a text file; None for other files.
+        kept: which rows of the source these are, counted from 0; None: all.
     """
 
     source: str
     columns: Mapping[str, Any]
     separator: str | None = None
+    kept: Sequence[int] | None = None
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()), ()))
 
     def places(self, rows: Sequence[int], most: int = 10) -> str:
         """Say where rows (counted from 0) are: `lines 5 and 19` of a text file, otherwise rows counted from 1."""
-        shown = [int(row) for row in rows[:most]]
+        shown = [int(row if self.kept is None else self.kept[row]) for row in rows[:most]]
         if self.separator is None:
             word, numbers = "row", [row + 1 for row in shown]
         else:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from trainers.data.spec import DataSpec, SplitName
 from trainers.data.splits import cut_splits, fingerprint
+from trainers.data.table_cells import LARGEST_NUMBER
 from trainers.data.table_columns import Column, encode_rows, learn_column
 from trainers.data.table_files import RawTable
 from trainers.data.table_sources import read_source, target_column
@@ -45,7 +46,8 @@ def load_table(spec: DataSpec, wanted: TargetKind | None = None) -> TableData:
     columns, notes = _learn_columns(features, table.separator, indices["train"])
     if not columns:
         raise BadDataError(f"{spec.source}: no column says anything about {name!r}: {'; '.join(notes)}")
-    whole, _ = _encoded(columns, table, targets)
+    whole, _, large = _encoded(columns, table, targets)
+    notes = (*notes, *(f"column {name!r}: {words}" for name, words in large.items()))
     splits = {split: whole.at(rows) for split, rows in indices.items()}
     if spec.test_source is not None:
         splits["test"], more, more_dropped = _test_split(columns, targets, spec)
@@ -68,12 +70,18 @@ def _complete_rows(table: RawTable, targets: Targets, spec: DataSpec) -> tuple[R
         return table, targets, 0
     if not spec.drop_missing_target:
         raise BadDataError(
-            f"{table.source}: the target {targets.name!r} is missing or not finite in {len(missing)} of {len(table)} "
-            f"rows: {table.places(missing.tolist())}; repair them, or leave them out with drop_missing_target"
+            f"{table.source}: the target {targets.name!r} is {_what_is_missing(targets)} in {len(missing)} of "
+            f"{len(table)} rows: {table.places(missing.tolist())}; repair them, or leave them out: "
+            "--drop-missing-target (in Python drop_missing_target=True)"
         )
     keep = np.delete(np.arange(len(table)), missing)
     columns = {name: cells.take(keep) for name, cells in table.columns.items()}
-    return replace(table, columns=columns), replace(targets, values_N=targets.values_N[keep]), len(missing)
+    complete = replace(table, columns=columns, kept=keep.tolist())
+    return complete, replace(targets, values_N=targets.values_N[keep]), len(missing)
+
+
+def _what_is_missing(targets: Targets) -> str:
+    return "missing" if targets.kind == "classes" else f"missing, infinite or beyond {LARGEST_NUMBER:g}"
 
 
 def _refuse_one_value(targets: Targets, spec: DataSpec) -> None:
@@ -112,11 +120,13 @@ def _learn_columns(
     return tuple(columns), tuple(notes)
 
 
-def _encoded(columns: Sequence[Column], table: RawTable, targets: Targets) -> tuple[TableSplit, Mapping[str, str]]:
-    """Return the rows as a network takes them, and what of them the columns could not say."""
+def _encoded(
+    columns: Sequence[Column], table: RawTable, targets: Targets
+) -> tuple[TableSplit, Mapping[str, str], Mapping[str, str]]:
+    """Return the rows as a network takes them, what of them the columns could not say, and which are too large."""
     rows = encode_rows(columns, table)
     split = TableSplit(numbers_ND=rows.numbers_ND, categories_NC=rows.categories_NC, targets_N=targets.values_N)
-    return split, rows.notes
+    return split, rows.notes, rows.too_large
 
 
 def _test_split(columns: Sequence[Column], known: Targets, spec: DataSpec) -> tuple[TableSplit, tuple[str, ...], int]:
@@ -131,8 +141,8 @@ def _test_split(columns: Sequence[Column], known: Targets, spec: DataSpec) -> tu
     table, targets, dropped = _complete_rows(table, targets, spec)
     if len(table) == 0:
         raise BadDataError(f"{spec.test_source} has no row with a target {known.name!r}")
-    split, found = _encoded(columns, table, targets)
-    notes = tuple(f"column {name!r} of the test source: {note}" for name, note in found.items())
+    split, found, large = _encoded(columns, table, targets)
+    notes = tuple(f"column {name!r} of the test source: {note}" for name, note in [*found.items(), *large.items()])
     return split, notes, dropped
 
 

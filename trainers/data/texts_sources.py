@@ -188,8 +188,8 @@ def _texts_of_table(table: "RawTable", targets: "Targets", spec: DataSpec) -> La
     if len(missing) and not spec.drop_missing_target:
         raise BadDataError(
             f"{table.source}: {len(missing)} of {len(table)} texts have no value in the target column "
-            f"{targets.name!r} ({table.places(missing.tolist())}); fill them in, or set drop_missing_target to leave "
-            "these rows out"
+            f"{targets.name!r} ({table.places(missing.tolist())}); fill them in, or leave them "
+            "out: --drop-missing-target (in Python drop_missing_target=True)"
         )
     if len(missing):
         logger.warning("rows without a target left out source=%s count=%d", table.source, len(missing))

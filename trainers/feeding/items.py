@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
-from torch.utils.data import Dataset, default_collate
+from torch.utils.data import Dataset, default_collate, get_worker_info
 
 from trainers.errors import UserCodeError
 from trainers.feeding.generators import seed_generators
+from trainers.loader_errors import cuda_in_item
 from trainers.seeds import Purpose, torch_seed
 
-__all__ = ["Collate", "Collation", "Key", "KeyPlan", "SeededItems"]
+__all__ = ["Collate", "Collation", "Key", "KeyPlan", "SeededItems", "read_item"]
 
 Collate: TypeAlias = Callable[[Sequence[Any]], Any]
 """Puts items together: (inputs, targets)."""
@@ -69,7 +70,22 @@ class SeededItems(Dataset[Any]):
 
     def __getitem__(self, key: Key) -> Any:
         seed_generators(torch_seed(Purpose.ITEMS, self._seed, key.epoch, key.position))
-        return self.dataset[key.item]
+        return read_item(self.dataset, key.item)
+
+
+def read_item(dataset: Any, number: int) -> Any:
+    """Return an item of a dataset.
+
+    Raises:
+        UserCodeError: it asks for CUDA in a process without it; errors of a worker are told by who reads its batches.
+    """
+    try:
+        return dataset[number]
+    except Exception as error:
+        advice = None if get_worker_info() is not None else cuda_in_item(error, dataset)
+        if advice is None:
+            raise
+        raise UserCodeError(advice) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

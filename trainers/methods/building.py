@@ -21,8 +21,7 @@ def build_methods(task: TrainTask, problem: Problem, ranks: Ranks) -> tuple[Meth
     """Return the methods of a task, in the order in which their hooks are called.
 
     Raises:
-        UserCodeError: something is switched on that this task cannot do, or the teacher has learned something else.
-        DamagedCheckpointError: the teacher's checkpoint cannot be used.
+        UserCodeError: something is switched on that this task cannot do, or the teacher cannot be learned from.
     """
     training = task.training
     changes = ITEM_CHANGES if problem.has_images else problem.own_changes

@@ -77,20 +77,19 @@ def load_teacher(location: str, problem: Problem, device: torch.device) -> nn.Mo
 
     Raises:
         UserCodeError: the teacher has learned something else, names no search space, or one that does not build it any
-            more.
-        DamagedCheckpointError: the checkpoint is missing, damaged, or does not fit the network that it names.
+            more; or its checkpoint is missing, damaged, or does not fit the network that it names.
         ArtifactStoreError: the store of a URL does not give it.
     """
     try:
         checkpoint = read_checkpoint(location)
     except DamagedCheckpointError as error:
-        raise DamagedCheckpointError(f"teacher: {error}") from error
+        raise UserCodeError(f"teacher: {error}; give the checkpoint of a training of the same data") from error
     _check_fits(checkpoint.blueprint, problem, location)
     network = _built(checkpoint, problem, location)
     try:
         network.load_state_dict(checkpoint.network)
     except (RuntimeError, ValueError, KeyError) as error:
-        raise DamagedCheckpointError(f"teacher {location} does not fit the network that it names: {error}") from error
+        raise UserCodeError(f"teacher {location} does not fit the network that it names: {error}") from error
     return network.to(device).requires_grad_(False).eval()
 
 

@@ -1,7 +1,7 @@
 """The plug point of parallel training: who holds which weights, and who computes which part of a batch."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import torch
@@ -50,14 +50,17 @@ class Parallel(ABC):
         return build(self.network)
 
     @abstractmethod
-    def parts(self, batch: slice, micro_batch: int) -> list[slice]:
-        """Return the micro-batches of a global batch that this rank computes, as slices of the epoch's order."""
+    def parts(self, batch: slice) -> list[slice]:
+        """Return what this rank computes of each micro-batch of a global batch, as slices of the epoch's order.
+
+        An empty one is a micro-batch that is too small for this rank to have a share.
+        """
 
     @abstractmethod
     def train_batch(
         self,
         batches: Iterator[Batch],
-        parts: int,
+        parts: Sequence[slice],
         items: int,
         loss_of: BatchLoss,
         backward: Backward,
@@ -65,8 +68,8 @@ class Parallel(ABC):
         """Gather the gradient of the mean loss over a global batch, equal on all ranks that hold a weight.
 
         Args:
-            batches: gives this rank's micro-batches; each is made when it is asked for.
-            parts: how many to take; 0 where the batch is too small for this rank to have a share.
+            batches: gives this rank's micro-batches, none for an empty part; each is made when it is asked for.
+            parts: of the global batch, as `parts` returned them.
             items: of the whole global batch.
             loss_of: gives the losses of the items of a micro-batch.
             backward: adds the gradients of losses.

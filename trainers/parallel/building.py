@@ -9,6 +9,7 @@ from trainers.parallel.base import Parallel
 from trainers.parallel.replicas import Replicas
 from trainers.precision import MixedPrecision
 from trainers.problem import Batch
+from trainers.sharing_choice import form_mistakes
 
 __all__ = ["build_parallel"]
 
@@ -26,9 +27,11 @@ def build_parallel(
         example: one training item.
 
     Raises:
-        UserCodeError: the network cannot be shared so, or the gradients cannot be compressed there.
+        UserCodeError: the network cannot be shared so, or the gradients cannot be compressed there, or batch
+            normalisation cannot be synchronised.
     """
-    _check_compression(training, ranks)
+    if ranks.world_size > 1 and (mistakes := form_mistakes(training)):
+        raise UserCodeError("; ".join(mistakes))
     if training.parallel == "pipeline" and ranks.world_size > 1:
         from trainers.parallel.pipeline import Pipeline  # loads torch's pipelines
 
@@ -36,14 +39,13 @@ def build_parallel(
     if training.parallel == "fsdp" and ranks.world_size > 1:
         from trainers.parallel.fsdp import FullySharded  # takes half a second to load
 
-        return FullySharded(network, ranks, precision, example, training.micro_batch(ranks.world_size))
-    return Replicas(network, ranks, precision, example, training.gradient_compression)
-
-
-def _check_compression(training: TrainConfig, ranks: Ranks) -> None:
-    compression, parallel = training.gradient_compression, training.parallel
-    if compression != "none" and parallel not in ("auto", "ddp") and ranks.world_size > 1:
-        raise UserCodeError(
-            f"gradient_compression={compression} is for parallel=ddp, where whole gradients are exchanged; with "
-            f"parallel={parallel} leave it at none"
-        )
+        return FullySharded(network, ranks, precision, example, training.micro_batch(1), training.batch_norm)
+    return Replicas(
+        network,
+        ranks,
+        precision,
+        example,
+        training.micro_batch(1),
+        training.batch_norm,
+        training.gradient_compression,
+    )

@@ -1,16 +1,18 @@
 """What ranks have in common that share each batch, and compute their part of it with the whole network."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
 from torch import nn
 
+from trainers.config import BatchNorm
 from trainers.data.batches import micro_batches, shard
 from trainers.distributed import Ranks
 from trainers.parallel.base import Backward, BatchLoss, Parallel
+from trainers.parallel.batch_norm import SharedStatistics, batch_norm_layers
 from trainers.parallel.optimizer_state import load_optimizer_state
 from trainers.precision import MixedPrecision
 from trainers.problem import Batch
@@ -21,43 +23,59 @@ __all__ = ["DataParallel"]
 class DataParallel(Parallel):
     """Each rank computes its share of every batch; the ranks' gradients are averaged in the last pass of a step.
 
+    All ranks make the same passes through the network, with items or without.
+
     Args:
         network: on this rank's device, with equal weights on every rank.
         ranks: the ranks.
         precision: in which the forward pass computes.
         example: one training item.
+        micro_batch: most items that all ranks together compute at a time.
+        batch_norm: whose items batch normalisation takes the statistics of.
+
+    Raises:
+        UserCodeError: a layer's batch normalisation cannot be synchronised.
     """
 
-    def __init__(self, network: nn.Module, ranks: Ranks, precision: MixedPrecision, example: Batch) -> None:
+    def __init__(
+        self,
+        network: nn.Module,
+        ranks: Ranks,
+        precision: MixedPrecision,
+        example: Batch,
+        micro_batch: int,
+        batch_norm: BatchNorm = "local",
+    ) -> None:
         self.network = network
-        self._ranks, self._precision, self._example = ranks, precision, example
-
-    @abstractmethod
-    def _passes(self, parts: int, items: int) -> int:
-        """Return how many passes this rank makes in a step, those without items among them; at least one.
-
-        Args:
-            parts: micro-batches of this rank.
-            items: of the whole global batch.
-        """
+        self._ranks, self._precision, self._example, self._micro_batch = ranks, precision, example, micro_batch
+        layers = batch_norm_layers(network) if batch_norm == "synchronised" and ranks.main is not None else []
+        self._shared_statistics = SharedStatistics(layers, ranks.main)
 
     @abstractmethod
     def _gradients(self, joined: bool) -> AbstractContextManager[None]:
         """Return the context of a pass: only the last one of a step joins the ranks' gradients."""
+
+    def connect(self) -> None:
+        """Let the layers of batch normalisation use all ranks' items, where they are to."""
+        self._shared_statistics.begin()
+
+    def disconnect(self) -> None:
+        """Let the layers of batch normalisation compute as they would alone."""
+        self._shared_statistics.end()
 
     @property
     def _model(self) -> nn.Module:
         """What trains: the network, in its wrapper where there is one."""
         return self.network
 
-    def parts(self, batch: slice, micro_batch: int) -> list[slice]:
-        """Return this rank's share of a global batch, cut into micro-batches."""
-        return micro_batches(batch, micro_batch, self._ranks.rank, self._ranks.world_size)
+    def parts(self, batch: slice) -> list[slice]:
+        """Return this rank's share of each micro-batch of a global batch."""
+        return micro_batches(batch, self._micro_batch, self._ranks.rank, self._ranks.world_size)
 
     def train_batch(
         self,
         batches: Iterator[Batch],
-        parts: int,
+        parts: Sequence[slice],
         items: int,
         loss_of: BatchLoss,
         backward: Backward,
@@ -66,14 +84,12 @@ class DataParallel(Parallel):
         # The ranks' gradients are averaged, so each rank's share of the mean is taken `world_size` times.
         weight = self._ranks.world_size / items
         sums = []
-        passes = self._passes(parts, items)
-        for index in range(passes):
-            if index >= parts:
-                with self._gradients(joined=index == passes - 1):
+        for number, part in enumerate(parts, start=1):
+            batch = next(batches) if part.start < part.stop else None
+            with self._gradients(joined=number == len(parts)):
+                if batch is None:
                     self._backward_without_items(backward)
-                continue
-            batch = next(batches)
-            with self._gradients(joined=index == passes - 1):
+                    continue
                 losses_N = loss_of(self._answers(self._model, batch), batch)
                 backward(losses_N, weight)
             sums.append(losses_N.detach().sum())
@@ -100,11 +116,10 @@ class DataParallel(Parallel):
     def _backward_without_items(self, backward: Backward) -> None:
         """Take part in joining the gradients with zeros, when there is no item for this rank.
 
-        Evaluation mode keeps the item out of the statistics of batch normalisation.
+        The item that is computed in its place stays out of the statistics of batch normalisation.
         """
-        self._model.eval()
-        backward(self._answers(self._model, self._example).float(), 0.0)
-        self._model.train()
+        with self._shared_statistics.without_items(self._model):
+            backward(self._answers(self._model, self._example).float(), 0.0)
 
     def _own_share(self, items: int, items_per_pass: int) -> list[slice]:
         """Return this rank's share of the items of a split, cut into passes."""

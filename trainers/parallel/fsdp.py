@@ -20,10 +20,12 @@ from torch.distributed.tensor import empty as empty_shards
 
 from trainers.artifact_files import Location
 from trainers.checkpoint import Checkpoint, read_checkpoint
+from trainers.config import BatchNorm
 from trainers.distributed import Ranks
 from trainers.errors import UserCodeError
 from trainers.optimizers.sharded import shard_like
 from trainers.parallel.data_parallel import DataParallel
+from trainers.parallel.held_errors import HeldErrors
 from trainers.precision import MixedPrecision
 from trainers.problem import Batch, Items, Meter
 
@@ -46,11 +48,13 @@ class FullySharded(DataParallel):
         ranks: at least two.
         precision: in which the forward pass computes.
         example: one training item.
-        micro_batch: most items that a rank computes at a time.
+        micro_batch: most items that all ranks together compute at a time.
+        batch_norm: whose items batch normalisation takes the statistics of.
         unit_weights: least number of weights that are gathered by themselves; see `units`.
 
     Raises:
-        UserCodeError: the network has weights that cannot be cut.
+        UserCodeError: the network has weights that cannot be cut, or a layer's batch normalisation cannot be
+            synchronised.
     """
 
     used = "fsdp"
@@ -62,22 +66,16 @@ class FullySharded(DataParallel):
         precision: MixedPrecision,
         example: Batch,
         micro_batch: int,
+        batch_norm: BatchNorm = "local",
         unit_weights: int | None = None,
     ) -> None:
         assert ranks.main is not None, "a single rank has nothing to share"
         _check_weights(network)
-        super().__init__(network, ranks, precision, example)
-        self._micro_batch = micro_batch
+        super().__init__(network, ranks, precision, example, micro_batch, batch_norm)
         self._mesh = DeviceMesh.from_group(ranks.main, ranks.device.type)
         for unit in units(network, UNIT_WEIGHTS if unit_weights is None else unit_weights):
             fully_shard(unit, mesh=self._mesh)
         self._root: FSDPModule = fully_shard(network, mesh=self._mesh)
-
-    def connect(self) -> None:
-        """Do nothing: the network was cut when it was made."""
-
-    def disconnect(self) -> None:
-        """Do nothing: nothing of FSDP waits for the groups when they close."""
 
     def gradient_norm(self) -> torch.Tensor:
         """Return the norm of the averaged gradient; a collective."""
@@ -91,16 +89,23 @@ class FullySharded(DataParallel):
 
     def measure(self, items: Items, items_per_pass: int, meter: Meter) -> dict[str, float]:
         """Let each rank answer its own share of the items; ranks with fewer make passes whose answers do not count."""
-        parts = self._own_share(len(items), items_per_pass)
+        parts, held = self._own_share(len(items), items_per_pass), HeldErrors()
+        batches = iter(items.batches(parts))
         self.network.eval()
         try:
             with torch.no_grad():
-                for batch in items.batches(parts):
-                    meter.add(self._answers(self.network, batch), batch.targets)
-                for _ in range(self._most_passes(len(items), items_per_pass) - len(parts)):
-                    self._answers(self.network, self._example)
+                for number in range(self._most_passes(len(items), items_per_pass)):
+                    batch: Batch | None = None
+                    with held.hold():
+                        batch = next(batches) if number < len(parts) and not held else None
+                    answers = self._answers(self.network, self._example if batch is None else batch)
+                    if batch is not None:
+                        with held.hold():
+                            meter.add(answers, batch.targets)
         finally:
             self._root.reshard()  # without a backward pass the outermost weights stay gathered
+        with self._ranks.together("validation"):
+            held.check()
         return meter.total(self._ranks)
 
     def load_network(self, state: Mapping[str, torch.Tensor]) -> None:
@@ -113,10 +118,6 @@ class FullySharded(DataParallel):
     def read_checkpoint(self, location: Location) -> Checkpoint:
         """Read a checkpoint; of what was spread over ranks, however many, this rank's parts only."""
         return read_checkpoint(location, room=self._room)
-
-    def _passes(self, parts: int, items: int) -> int:
-        """Return as many passes for each rank, since each gathers weights."""
-        return self._most_passes(items, self._micro_batch)
 
     def _most_passes(self, items: int, items_per_pass: int) -> int:
         """Return how many passes the rank with the largest share of some items needs."""

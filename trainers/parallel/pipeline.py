@@ -11,7 +11,7 @@ Source: Huang et al. 2019, GPipe, arXiv 1811.06965; the order of the passes: Nar
 
 import copy
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -21,6 +21,7 @@ from torch import nn
 from trainers.distributed import Ranks
 from trainers.parallel.base import Backward, BatchLoss, Parallel
 from trainers.parallel.flow import Flow
+from trainers.parallel.held_errors import HeldErrors
 from trainers.parallel.optimizer_state import load_optimizer_state
 from trainers.parallel.stages import Stage, chain_of, cut, hollow_copy, passages
 from trainers.precision import MixedPrecision
@@ -83,14 +84,14 @@ class Pipeline(Parallel):
         optimizer.param_groups[:] = [group for group in optimizer.param_groups if group["params"]]
         return optimizer
 
-    def parts(self, batch: slice, micro_batch: int) -> list[slice]:
+    def parts(self, batch: slice) -> list[slice]:
         """Return a global batch as runs of micro-batches of equal size, at most two, for every rank alike."""
-        return runs_of_equal_parts(batch, micro_batch)
+        return runs_of_equal_parts(batch, self._micro_batch)
 
     def train_batch(
         self,
         batches: Iterator[Batch],
-        parts: int,
+        parts: Sequence[slice],
         items: int,
         loss_of: BatchLoss,
         backward: Backward,
@@ -108,7 +109,7 @@ class Pipeline(Parallel):
             total = total + loss.detach()
             return self._precision.scale(loss / items)
 
-        for _ in range(parts):
+        for _ in parts:
             run = next(batches)
             self._flow.train(run, -(-len(run) // self._micro_batch), scaled_loss)
         return total
@@ -125,12 +126,16 @@ class Pipeline(Parallel):
     def measure(self, items: Items, items_per_pass: int, meter: Meter) -> dict[str, float]:
         """Let the items flow through all stages; the last rank counts them."""
         parts = runs_of_equal_parts(slice(0, len(items)), items_per_pass, MEASURED_PARTS * self._ranks.world_size)
+        held = HeldErrors()
         self.network.eval()
         with torch.no_grad():
             for run in items.batches(parts):
                 answers = self._flow.answers(run, -(-len(run) // items_per_pass))
                 if answers is not None:
-                    meter.add(answers, run.targets)
+                    with held.hold():
+                        meter.add(answers, run.targets)
+        with self._ranks.together("validation"):
+            held.check()
         return meter.total(self._ranks)
 
     def network_state(self) -> Mapping[str, torch.Tensor]:

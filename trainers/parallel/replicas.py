@@ -14,7 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 from trainers.artifact_files import Location
 from trainers.checkpoint import Checkpoint, read_checkpoint
 from trainers.clipping import norm_of
-from trainers.config import GradientCompression
+from trainers.config import BatchNorm, GradientCompression
 from trainers.distributed import Ranks
 from trainers.networks import unused_weights
 from trainers.parallel.compression import average_in_bf16
@@ -35,7 +35,12 @@ class Replicas(DataParallel):
         ranks: the ranks.
         precision: in which the forward pass computes.
         example: one training item.
+        micro_batch: most items that all ranks together compute at a time.
+        batch_norm: whose items batch normalisation takes the statistics of.
         compression: in which format gradients are exchanged.
+
+    Raises:
+        UserCodeError: a layer's batch normalisation cannot be synchronised.
     """
 
     def __init__(
@@ -44,9 +49,11 @@ class Replicas(DataParallel):
         ranks: Ranks,
         precision: MixedPrecision,
         example: Batch,
+        micro_batch: int,
+        batch_norm: BatchNorm = "local",
         compression: GradientCompression = "none",
     ) -> None:
-        super().__init__(network, ranks, precision, example)
+        super().__init__(network, ranks, precision, example, micro_batch, batch_norm)
         self._weights = list(network.parameters())
         self._compression = compression
         self._joined: DistributedDataParallel | None = None
@@ -54,6 +61,7 @@ class Replicas(DataParallel):
 
     def connect(self) -> None:
         """Wrap the network, so that gradients are averaged; nothing for a single rank."""
+        super().connect()
         if self._ranks.world_size == 1:
             return
         unused = unused_weights(self.network, self._example.inputs)
@@ -76,6 +84,7 @@ class Replicas(DataParallel):
 
     def disconnect(self) -> None:
         """Drop the wrapper that joins the gradients."""
+        super().disconnect()
         self._joined = None
 
     def gradient_norm(self) -> torch.Tensor:
@@ -110,10 +119,6 @@ class Replicas(DataParallel):
     def _model(self) -> nn.Module:
         """What trains: the network, in its wrapper where there is one."""
         return self._joined if self._joined is not None else self.network
-
-    def _passes(self, parts: int, items: int) -> int:
-        """Return one pass for each part: whatever the others' shares, DDP waits for the last pass of each rank."""
-        return max(parts, 1)
 
     def _gradients(self, joined: bool) -> AbstractContextManager[None]:
         """Return the context of a pass: DDP joins the gradients while it goes backward, unless it is told not to."""

@@ -3,6 +3,7 @@
 Importing this module loads no torch: whoever plans a search reads names and checks data only.
 """
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, ClassVar
 
 from trainers.classifier import Classifier
@@ -23,6 +24,8 @@ class ImageClassification(Classifier):
     """Learns the classes of images."""
 
     hyperparameters: ClassVar[frozenset[str]] = HYPERPARAMETERS
+    data_words: ClassVar[str] = "a data set of images"
+    data_options: ClassVar[Collection[str]] = ("image_size",)
 
     def check(self, data: DataSpec) -> None:
         """Refuse images that cannot be there, without reading them."""

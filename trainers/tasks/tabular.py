@@ -3,7 +3,7 @@
 Importing this module loads no torch: whoever plans a search reads names and checks data only.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
@@ -31,6 +31,8 @@ class Tabular(Supervised):
     """
 
     hyperparameters: ClassVar[frozenset[str]] = HYPERPARAMETERS - OF_IMAGES
+    data_words: ClassVar[str] = "a table"
+    data_options: ClassVar[Collection[str]] = ("target", "ignore", "drop_missing_target")
     metrics: ClassVar[Mapping[str, Direction]] = MappingProxyType({**CLASS_METRICS, **NUMBER_METRICS})
     kind: ClassVar[TargetKind | None] = None
     """What the target is; None: what its column says."""

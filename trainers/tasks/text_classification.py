@@ -3,6 +3,7 @@
 Importing this module loads no torch: whoever plans a search reads names and checks data only.
 """
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, ClassVar
 
 from trainers.classifier import Classifier
@@ -24,6 +25,10 @@ class TextClassification(Classifier):
     """Learns the classes of texts; what a text is cut into is learned from the training texts, too."""
 
     hyperparameters: ClassVar[frozenset[str]] = HYPERPARAMETERS - OF_IMAGES | {"augmentation"}
+    data_words: ClassVar[str] = "a data set of texts"
+    data_options: ClassVar[Collection[str]] = (
+        "target", "text", "tokens", "vocabulary", "max_length", "ignore", "drop_missing_target",
+    )  # fmt: skip
 
     def check(self, data: DataSpec) -> None:
         """Refuse texts that cannot be there, without reading them."""

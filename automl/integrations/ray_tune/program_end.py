@@ -37,4 +37,5 @@ class ProgramEnd:
         """A trial has ended FAILED; too many of them in a row are enough."""
         in_a_row = failures_in_a_row(self._study.trials(), self._rule.began_at)
         if in_a_row >= self._max_failures:
-            self._has_failed_because = f"the last {in_a_row} trials failed (max_failures={self._max_failures})"
+            last = "the last trial" if in_a_row == 1 else f"the last {in_a_row} trials"
+            self._has_failed_because = f"{last} failed (max_failures={self._max_failures})"

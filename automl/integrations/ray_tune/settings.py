@@ -17,6 +17,7 @@ from search_spaces.space import SearchSpace
 from studies.standing import Limits
 from studies.study import Study
 from trainers.config import Direction
+from trainers.replaced_parameters import searched_space
 
 __all__ = ["Given", "Mode", "Settings", "Space", "direction_of", "settings_of"]
 
@@ -188,7 +189,7 @@ def _space(
         if isinstance(given, SearchSpace):
             return given
         if isinstance(given, str):
-            return catalog.load(given).SPACE
+            return searched_space(catalog.load(given).SPACE, stored.get("set", {}))
         return SearchSpace(_identifier(name), parameters_of(given))
     except _SPACE_ERRORS as error:
         problems.append(f"space: {error}")

@@ -1,5 +1,6 @@
 """What `automl show` says of a trial's inside."""
 
+from automl.cli.facts import fact_lines
 from studies.storage import Storage
 from studies.trial import TrialState
 from tests.automl.cli.conftest import Shell
@@ -26,6 +27,38 @@ def test_show_has_expected_numbers_beside_real_ones_and_a_line_for_each_warning(
     assert "  epoch_s  2.5 (expected 3)\n" in out
     assert "estimated_" not in out
     assert "  warnings\n    memory is nearly full\n    the loss does not fall\n" in out
+
+
+def test_places_are_found_on_this_machine_and_lists_are_for_people() -> None:
+    facts = {
+        "class_names": ["cat", "dog"],
+        "confusion": [[5, 0], [2, 3]],
+        "f1_per_class": [0.8333333, 0.75],
+        "profile": "seen/trial-00000/attempt-1/profile-operators.txt",
+        "tensorboard": "seen/tensorboard/trial-00000",
+        "shape": [],
+    }
+    assert list(fact_lines(facts, "s3://bucket/runs")) == [
+        "class_names  cat, dog",
+        "confusion (a row for each true class, a column for each answer)",
+        "       cat  dog",
+        "  cat  5    .",
+        "  dog  2    3",
+        "f1_per_class  cat 0.8333, dog 0.75",
+        "profile  s3://bucket/runs/seen/trial-00000/attempt-1/profile-operators.txt",
+        "tensorboard  s3://bucket/runs/seen/tensorboard/trial-00000",
+        "shape  []",
+    ]
+
+
+def test_of_many_classes_the_worst_pairs_are_named() -> None:
+    confusion = [[9 if true == answer else 0 for answer in range(13)] for true in range(13)]
+    confusion[3][7], confusion[12][0] = 2, 4
+    assert list(fact_lines({"confusion": confusion}, "/runs")) == [
+        "confusion (the most frequent of 2 pairs)",
+        "  4 of 13 items of 12 taken for 0",
+        "  2 of 11 items of 3 taken for 7",
+    ]
 
 
 def test_epochs_of_trainings_in_this_process_are_logged_unless_it_is_quiet(shell: Shell) -> None:

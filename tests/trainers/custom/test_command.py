@@ -6,7 +6,7 @@ import pytest
 from tests.trainers.custom.own import write
 from trainers.custom.command import Command
 from trainers.custom.directions import well_known_direction
-from trainers.errors import InvalidTrainerError
+from trainers.errors import InvalidTrainerError, MistakeElsewhereError
 
 
 def test_parameters_take_their_places_and_the_others_follow(tmp_path: Path) -> None:
@@ -15,6 +15,25 @@ def test_parameters_take_their_places_and_the_others_follow(tmp_path: Path) -> N
     assert words[1:] == [
         "-c", "print(0.5, {y}, {z})", "--seed=7", "--deep", "true", "--name", "none", "--text", "a b"
     ]  # fmt: skip
+
+
+def test_braces_that_are_no_place_stay_as_they_are(tmp_path: Path) -> None:
+    texts = ['{"a": {"b": 1}}', "${HOME}", "{print $1}", "a{2,3}", "{}", "{ x }", "{{x}}", "x={x}"]
+    command = Command(words=tuple(texts), folder=tmp_path)
+    command.check_places(["x"])
+    assert command.filled({"x": 1}, {}) == [*texts[:6], "{x}", "x=1"]
+
+
+def test_all_places_without_a_parameter_are_refused_at_once_with_the_nearest_names(tmp_path: Path) -> None:
+    command = Command(words=("python", "--rate={lerning_rate}", "{deep}", "{epochs}", "{deep}"), folder=tmp_path)
+    with pytest.raises(MistakeElsewhereError) as caught:
+        command.check_places(["learning_rate", "width"])
+    assert caught.value.place == "script"
+    assert str(caught.value) == (
+        "no parameter 'lerning_rate' for {lerning_rate}, did you mean 'learning_rate'?; "
+        "no parameter 'deep' for {deep}; "
+        "places: data, epochs, learning_rate, seed, width; {{lerning_rate}} is passed on as {lerning_rate}"
+    )
 
 
 def test_command_reads_as_it_is_written(tmp_path: Path) -> None:

@@ -33,6 +33,13 @@ def test_text_becomes_what_it_says_unless_no_database_holds_it(tmp_path: Path, t
     assert (found, type(found)) == (value, type(value))
 
 
+def test_constant_in_the_place_of_a_searched_parameter_is_what_the_parameter_is(tmp_path: Path) -> None:
+    trainer = load_trainer(str(write(tmp_path, "own.py", FIT)))
+    assert checked_constants({"x": "0.5"}, trainer, SPACE) == {"x": 0.5}
+    with pytest.raises(ValueError, match=r"^x='2' is outside \[0.0, 1.0\] \(space 'own'\)$"):
+        checked_constants({"x": "2"}, trainer, SPACE)
+
+
 def test_value_that_is_no_scalar_is_one_mistake(tmp_path: Path) -> None:
     trainer = load_trainer(str(write(tmp_path, "own.py", FIT)))
     given = {"a": float("nan"), "b": [1, 2], "c": 1}

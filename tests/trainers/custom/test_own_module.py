@@ -14,7 +14,7 @@ from trainers.config import EvaluateTask
 from trainers.custom.own_meter import LossMeter, OwnMeter
 from trainers.data.spec import DataSpec
 from trainers.distributed import Ranks
-from trainers.errors import BadDataError, UserCodeError
+from trainers.errors import BadDataError, PeerFailedError, UserCodeError
 from trainers.reporting import Decision
 from trainers.tasks import load_trainer
 
@@ -149,6 +149,31 @@ def test_own_metrics_are_those_of_one_rank_however_items_are_spread(
     assert together[0]["items"] == items
     for name in ("loss", "largest", "items"):
         assert together[0][name] == pytest.approx(alone[0].metrics[name], abs=1e-5), name
+
+
+@pytest.mark.parametrize("parallel", ["ddp", "fsdp", "pipeline"])
+def test_loss_that_fails_on_one_rank_while_measuring_ends_all_ranks(
+    pair: RankPool, tmp_path: Path, parallel: str
+) -> None:
+    loss = LOSS.replace(
+        "    return", "    if not answers.requires_grad and len(targets) in (5, 9):\n        1 / 0\n    return"
+    )
+    file = own_file(tmp_path, VECTORS, DATASETS, loss)
+    task = task_of(tmp_path, file, epochs=1, parallel=parallel, precision="fp32")
+    errors = pair.run(_train_on_ranks, str(file), str(tmp_path), task)
+    assert isinstance(errors[0], PeerFailedError) and "validation failed on rank 1: ZeroDivisionError" in str(errors[0])
+    assert isinstance(errors[1], UserCodeError) and "ZeroDivisionError" in str(errors[1])
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="CUDA is there")
+def test_dataset_that_asks_for_cuda_where_there_is_none_is_told_by_its_name(tmp_path: Path) -> None:
+    text = CLASSES.replace("int(x", "int(torch.zeros(1, device='cuda').sum() + x")
+    data = "def datasets(source):\n    return torch.utils.data.Subset(Noisy(0, 37), range(30)), Noisy(1, 9)\n"
+    file = own_file(tmp_path, text, data)
+    with pytest.raises(UserCodeError) as caught:
+        train(file, task_of(tmp_path, file))
+    assert "the dataset Noisy asks for CUDA, which cannot be used here (" in str(caught.value)
+    assert "; return CPU tensors, and move to the device in the training step" in str(caught.value)
 
 
 def _measure_by_own_metrics(ranks: Ranks, forms: list[list[tuple[int, ...]]]) -> int:

@@ -108,6 +108,17 @@ def test_checkpoint_that_does_not_say_whose_it_is_is_gone_on_with(tmp_path: Path
     assert [(report.epoch, report.metrics["accuracy"]) for report in second] == [(2, 1.0), (3, 1.5)]
 
 
+@pytest.mark.parametrize("patience, warns", [(0, True), (1, False)], ids=["by itself", "without hope"])
+def test_script_that_ends_before_its_last_epoch_is_complete_with_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, patience: int, warns: bool
+) -> None:
+    text = 'print(\'{"accuracy": 0.5}\\n{"accuracy": 0.4}\')'
+    result, reports = train(script(tmp_path, text), own_task(tmp_path, epochs=4, patience=patience))
+    assert (result.outcome, result.epoch, len(reports), result.facts["best_epoch"]) == ("completed", 2, 2, 1)
+    told = [record.message for record in caplog.records if "ended after epoch 2 of 4" in record.message]
+    assert (result.facts.get("warnings"), len(told)) == ((told, 1) if warns else (None, 0))
+
+
 def test_pruned_script_ends_with_all_its_processes(tmp_path: Path) -> None:
     result, reports = train(script(tmp_path, SLEEPS), own_task(tmp_path), Reports({1: Decision.STOP}))
     assert result.outcome == "stopped"

@@ -17,15 +17,20 @@ def test_orders_differ_between_epochs_and_seeds_cover_all_items_and_repeat() -> 
 def test_every_item_is_trained_exactly_once_per_epoch(
     items: int, batch_size: int, world_size: int, accumulate: int
 ) -> None:
-    micro_batch = -(-batch_size // (world_size * accumulate))
+    micro_batch = -(-batch_size // accumulate)
     seen: list[int] = []
     for batch in epoch_batches(items, batch_size):
         assert 1 <= batch.stop - batch.start <= batch_size
-        for rank in range(world_size):
-            parts = micro_batches(batch, micro_batch, rank, world_size)
-            assert len(parts) <= accumulate
-            assert all(1 <= part.stop - part.start <= micro_batch for part in parts)
-            seen.extend(position for part in parts for position in range(part.start, part.stop))
+        whole = micro_batches(batch, micro_batch, 0, 1)
+        assert len(whole) <= accumulate
+        shares = [micro_batches(batch, micro_batch, rank, world_size) for rank in range(world_size)]
+        for part, own in zip(whole, zip(*shares, strict=True), strict=True):
+            sizes = [share.stop - share.start for share in own]
+            assert max(sizes) - min(sizes) <= 1
+            assert max(sizes) <= -(-batch_size // (world_size * accumulate))
+            computed = [position for share in own for position in range(share.start, share.stop)]
+            assert computed == list(range(part.start, part.stop))  # the same items at a time as with one rank
+            seen += computed
     assert seen == list(range(items))
 
 

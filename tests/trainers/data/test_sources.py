@@ -96,6 +96,19 @@ def test_npz_labels_may_be_texts_columns_or_numbers_with_class_names(tmp_path: P
     assert named.class_names == ("no", "yes")
 
 
+@pytest.mark.parametrize("kind", ["U", "S"])
+def test_npz_labels_that_are_texts_are_names_of_its_classes(tmp_path: Path, kind: str) -> None:
+    pictures = np.stack([np.full((5, 4), 40 * (i % 3), dtype=np.uint8) for i in range(18)])
+    words = np.array(["dog", "cat", "ant"] * 6).astype(kind)
+    path = write_npz(tmp_path, x=pictures, y=words, classes=np.array(["dog", "ant", "cat"]).astype(kind))
+    data = load_images(path)
+    assert data.class_names == ("dog", "ant", "cat")
+    told = {
+        int(image.max()): int(label) for image, label in zip(data.train.images_NCHW, data.train.labels_N, strict=True)
+    }
+    assert told == {0: 0, 40: 2, 80: 1}
+
+
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
@@ -111,6 +124,12 @@ def test_npz_labels_may_be_texts_columns_or_numbers_with_class_names(tmp_path: P
         ({"x": pixels(), "y": [0.0, *[np.inf] * 5, *[1e30] * 6]}, "no whole numbers: inf (image 1), inf (image 2)"),
         ({"x": pixels(), "y": labels() - 1, "classes": np.array(["a", "b"])}, "outside its 2 classes: [-1] in train"),
         ({"x": pixels(), "y": labels() * 2, "classes": np.array(["a", "b"])}, "labels outside its 2 classes: [2]"),
+        (
+            {"x": pixels(), "y": np.array(["a", "c"] * 6), "classes": np.array(["a", "b"])},
+            "outside its 2 classes: ['c'] in train; it has 'a', 'b'",
+        ),
+        ({"x": pixels(), "y": labels(), "classes": np.array(["a", "a"])}, "names classes twice: 'a'; give each"),
+        ({"x": pixels(), "y": np.array([b"\xff", b"a"] * 6)}, "y holds bytes that are no UTF-8 text"),
         ({"x": pixels(), "y": np.zeros(12, dtype=int)}, "has 1 class; a classifier needs at least two"),
         (
             {"x_train": pixels(), "y_train": labels(), "x_test": pixels(4, 6, 6), "y_test": labels(4)},

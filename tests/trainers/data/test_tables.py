@@ -272,7 +272,7 @@ def test_rows_without_a_target_are_refused_with_their_lines_or_dropped_and_count
 ) -> None:
     text = "y,x\n" + "".join(f"{'' if i in (3, 17) else i % 2},{i}\n" for i in range(40))
     with pytest.raises(
-        BadDataError, match=r"missing or not finite in 2 of 40 rows: lines 5 and 19; repair.*drop_missing"
+        BadDataError, match=r"'y' is missing in 2 of 40 rows: lines 5 and 19; repair.*out: --drop-missing-target"
     ):
         load_table(written(tmp_path, text, target="y"))
     data = load_table(written(tmp_path, text, target="y", drop_missing_target=True))
@@ -285,6 +285,46 @@ def test_lines_are_those_of_the_file_where_cells_hold_breaks(tmp_path: Path) -> 
     text = '\n"x\n1",y\n"a\nb",1.5\n\n"a\nb",inf\na,2.5\nb,\n'
     with pytest.raises(BadDataError, match="in 2 of 4 rows: lines 7 and 10"):
         load_table(written(tmp_path, text))
+
+
+@pytest.mark.parametrize("word", ["inf", "-inf", " +Infinity", "1e308", "-1e999"])
+def test_numbers_without_a_square_are_missing_ones_and_told_with_their_lines(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, word: str
+) -> None:
+    cells = [f"{word if i in (4, 8) else '' if i == 6 else i},{'' if i == 2 else i % 2}\n" for i in range(40)]
+    test = written(tmp_path, f"x,y\n{word},1\n2,0\n", "test.csv").source
+    data = load_table(
+        written(tmp_path, "x,y\n" + "".join(cells), target="y", drop_missing_target=True, test_source=test)
+    )
+    assert "column 'x': 2 numbers are infinite or beyond 1e+150 (lines 6 and 10), taken as missing" in caplog.text
+    assert "'x' of the test source: 1 number is infinite or beyond 1e+150 (line 2), taken as missing" in caplog.text
+    assert len(data.notes) == 2 and column(data, "x").indicates
+    inputs = np.concatenate([data.split(name).numbers_ND for name in ("train", "validation", "test")])
+    assert np.isfinite(inputs).all() and inputs[:, 1].sum() == 4
+
+
+def test_infinite_numbers_of_a_file_with_types_are_told_with_their_rows(tmp_path: Path) -> None:
+    pyarrow_parquet, pa = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+    values = [float("inf") if i == 3 else 1e200 if i == 5 else float("nan") if i == 7 else float(i) for i in range(40)]
+    path = tmp_path / "table.parquet"
+    pyarrow_parquet.write_table(pa.table({"x": values, "whole": list(range(40)), "y": ["a", "b"] * 20}), path)
+    notes = load_table(DataSpec(source=str(path))).notes
+    assert notes == ("column 'x': 2 numbers are infinite or beyond 1e+150 (rows 4 and 6), taken as missing",)
+
+
+@pytest.mark.parametrize("word", ["1e308", "-1e200", "inf"])
+def test_target_without_a_square_is_refused_with_its_line(tmp_path: Path, word: str) -> None:
+    text = "x,y\n" + "".join(f"{i},{word if i == 7 else i + 0.5}\n" for i in range(40))
+    with pytest.raises(
+        BadDataError, match=r"'y' is missing, infinite or beyond 1e\+150 in 1 of 40 rows: line 9; repair"
+    ):
+        load_table(written(tmp_path, text))
+
+
+def test_target_with_the_largest_numbers_is_standardised_to_finite_ones(tmp_path: Path) -> None:
+    data = load_table(written(tmp_path, rows("x,y", "{i}", "{i}.5e148")))
+    standard = (data.train.targets_N - data.target_mean) / data.target_scale
+    assert standard.mean() == pytest.approx(0.0, abs=1e-12) and standard.std() == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from trainers.checkpoint import read_checkpoint, write_checkpoint
 from trainers.config import TrainConfig
 from trainers.data.arrays import ImageData
 from trainers.distributed import Ranks
-from trainers.errors import DamagedCheckpointError, UserCodeError
+from trainers.errors import UserCodeError
 from trainers.image_problem import ImageProblem
 from trainers.methods.distillation import Distillation, distillation_losses, load_teacher
 from trainers.precision import MixedPrecision
@@ -128,7 +128,7 @@ def test_teacher_whose_space_is_gone_is_refused(few_digits: ImageData, teacher: 
 
 def test_teacher_that_does_not_fit_its_network_is_damaged(few_digits: ImageData, teacher: Path, tmp_path: Path) -> None:
     location = altered(teacher, tmp_path, {}, network={"0.weight": torch.zeros(2)})
-    with pytest.raises(DamagedCheckpointError, match="does not fit the network that it names"):
+    with pytest.raises(UserCodeError, match="does not fit the network that it names"):
         load_teacher(location, problem(few_digits), CPU)
 
 
@@ -137,5 +137,5 @@ def test_missing_and_cut_teachers_are_refused(few_digits: ImageData, teacher: Pa
     cut.write_bytes(teacher.read_bytes()[:-100])
     for path, reason in ((tmp_path / "none.pt", "is missing"), (cut, "is cut short or damaged")):
         task = tiny_task(tmp_path / "student", teacher=str(path))
-        with pytest.raises(DamagedCheckpointError, match=f"teacher: checkpoint {path} {reason}"):
+        with pytest.raises(UserCodeError, match=f"teacher: checkpoint {path} {reason}"):
             trainer.fit(task, few_digits, ALONE, Script())

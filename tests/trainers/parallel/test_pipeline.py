@@ -74,11 +74,11 @@ def test_two_stages_equal_one_rank(
 def test_batch_normalisation_sees_the_same_as_on_one_rank_that_accumulates(
     pair: RankPool, few_digits: ImageData, tmp_path: Path
 ) -> None:
-    # Batches of 50, 26 and 25 items, in equal parts of 25, 13 and 25.
+    # Batches of 51 and 50 items, in parts of 26, 25 and 25, 25.
     assert nas_small.SPACE.defaults is not None
     cells = {**nas_small.SPACE.defaults, "channels": 8, "dropout": 0.0}
     update = {"space": "nas_small", "configuration": cells}
-    settings: dict[str, Any] = {"batch_size": 50, "epochs": 1, "learning_rate": 0.01}
+    settings: dict[str, Any] = {"batch_size": 51, "epochs": 1, "learning_rate": 0.01}
     fit(ALONE, chain_task(tmp_path / "1", accumulate=2, **settings).model_copy(update=update), few_digits)
     pair.run(fit, chain_task(tmp_path / "2", **settings).model_copy(update=update), few_digits)
     one, two = last_checkpoint(tmp_path / "1"), last_checkpoint(tmp_path / "2")
@@ -123,6 +123,15 @@ def test_layers_without_gradient_may_come_first(pair: RankPool, few_digits: Imag
     pair.run(fit, chain_task(tmp_path / "2", network), few_digits)
     one, two = last_checkpoint(tmp_path / "1"), last_checkpoint(tmp_path / "2")
     assert_same_tensors(dict(one.network), dict(two.network), 1e-5)
+
+
+def test_board_says_that_it_shows_the_first_stage_alone(pair: RankPool, few_digits: ImageData, tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    task = chain_task(tmp_path, epochs=1).model_copy(update={"tensorboard": "board"})
+    replies = pair.run(fit, task, few_digits)
+    assert [result.outcome for result, _ in replies] == ["completed"] * 2
+    (file,) = (tmp_path / "board").iterdir()
+    assert b"Each rank has some of the layers (pipeline)" in file.read_bytes()
 
 
 @pytest.mark.parametrize(
