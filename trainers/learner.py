@@ -33,6 +33,7 @@ from trainers.problem import Batch, Problem
 from trainers.reporting import JsonValue
 from trainers.schedules import build_schedule
 from trainers.seeds import Purpose, seed_torch, torch_seed
+from trainers.sharing_choice import holds_a_part
 from trainers.watching import Watch
 
 __all__ = ["Learner"]
@@ -65,7 +66,9 @@ class Learner:
         self._precision = MixedPrecision(resolve_precision(training.precision, ranks.device), ranks.device)
         seed_torch(torch_seed(Purpose.WEIGHTS, training.seed), ranks.device)
         build = partial(build_network, task.space, task.configuration, problem)
-        network = build_looking_ahead(build, watch.check_network).to(ranks.device)
+        network = build_looking_ahead(build, watch.check_network)
+        if not holds_a_part(training, ranks.world_size):
+            network.to(ranks.device)
         problem.check_network(network)
         example = problem.example()
         self._parameters = sum(weight.numel() for weight in network.parameters())

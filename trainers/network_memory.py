@@ -4,6 +4,7 @@ from trainers.config import TrainConfig
 from trainers.device_load import CpuLoad, DeviceLoad
 from trainers.errors import NetworkMemoryError
 from trainers.estimates import MemoryEstimate, in_words
+from trainers.sharing_choice import holds_a_part
 
 __all__ = ["check_network_fits"]
 
@@ -11,8 +12,7 @@ __all__ = ["check_network_fits"]
 def check_network_fits(alone: MemoryEstimate, load: DeviceLoad, training: TrainConfig, ranks: int) -> None:
     """Refuse a network that does not fit by itself.
 
-    Each rank builds the whole network on the CPU and moves it to its device; then it holds all of it, or its part
-    where the ranks share it.
+    Each rank builds the whole network on the CPU and moves it to its device, or only its part where the ranks share it.
 
     Args:
         alone: what `estimate_network` returned.
@@ -23,10 +23,10 @@ def check_network_fits(alone: MemoryEstimate, load: DeviceLoad, training: TrainC
     Raises:
         NetworkMemoryError: it cannot fit.
     """
-    for place in (load,) if load.name == "cpu" else (load, CpuLoad()):
+    is_shared = holds_a_part(training, ranks)
+    for place in _places_of_the_whole(load, is_shared):
         if alone.weights > place.available_bytes():
             raise _refusal(f"the weights alone need {in_words(alone.weights)}", place, "use a smaller network")
-    is_shared = ranks > 1 and training.parallel in ("fsdp", "pipeline")
     own, available = -(-alone.peak // ranks) if is_shared else alone.peak, load.available_bytes()
     if own > available:
         share = f" on each of {ranks} ranks" if is_shared else ""
@@ -36,6 +36,13 @@ def check_network_fits(alone: MemoryEstimate, load: DeviceLoad, training: TrainC
             load,
             f"use a smaller network, or share it by {enough}",
         )
+
+
+def _places_of_the_whole(load: DeviceLoad, is_shared: bool) -> tuple[DeviceLoad, ...]:
+    """Where all weights are at some time."""
+    if load.name == "cpu":
+        return (load,)
+    return (CpuLoad(),) if is_shared else (load, CpuLoad())
 
 
 def _refusal(need: str, load: DeviceLoad, advice: str) -> NetworkMemoryError:

@@ -4,13 +4,18 @@ from collections.abc import Collection
 
 from trainers.config import TrainConfig
 
-__all__ = ["form_mistakes", "lonely_mistakes"]
+__all__ = ["form_mistakes", "holds_a_part", "lonely_mistakes"]
 
 _OF_SEVERAL_RANKS = {
     "gradient_compression": ("none", "ranks exchange gradients"),
     "batch_norm": ("local", "ranks share the items of a batch"),
 }
 """Settings that need ranks: the value without effect, and what they are for."""
+
+
+def holds_a_part(training: TrainConfig, ranks: int) -> bool:
+    """Whether each rank holds a part of the network only, so that the whole need not fit its device."""
+    return ranks > 1 and training.parallel in ("fsdp", "pipeline")
 
 
 def form_mistakes(training: TrainConfig) -> list[str]:

@@ -15,6 +15,7 @@ from trainers.optimizers.sharded import is_sharded
 from trainers.problem import Batch, Problem
 from trainers.profiling import TABLE, StepProfile
 from trainers.reporting import JsonValue
+from trainers.sharing_choice import holds_a_part
 from trainers.tensorboard import OF_PARTS, OF_STAGES, Board
 
 __all__ = ["Watch"]
@@ -66,8 +67,8 @@ class Watch:
             DeviceMemoryError: it cannot fit.
         """
         training, ranks = self._task.training, self._ranks.world_size
-        if ranks > 1 and training.parallel not in ("auto", "ddp"):
-            return  # each rank holds a part only
+        if holds_a_part(training, ranks):
+            return
         estimate = estimate_memory(network, example, training, ranks=ranks, is_half=precision in ("bf16", "fp16"))
         if estimate is None:
             return

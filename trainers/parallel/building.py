@@ -20,7 +20,8 @@ def build_parallel(
     """Share a network among the ranks; on a single rank there is nothing to share.
 
     Args:
-        network: on this rank's device, with equal weights on every rank.
+        network: with equal weights on every rank; on this rank's device where each rank holds the whole of it,
+            otherwise on the CPU, from where each takes its part.
         training: says how.
         ranks: the ranks.
         precision: in which forward passes compute.

@@ -44,7 +44,8 @@ class FullySharded(DataParallel):
     while the last one goes backward.
 
     Args:
-        network: on this rank's device, with equal weights on every rank; it is changed in place.
+        network: on the CPU or on this rank's device, with equal weights on every rank; it is changed in place. Its
+            parts are moved to the device and cut one after the other, so that the whole of it is never there.
         ranks: at least two.
         precision: in which the forward pass computes.
         example: one training item.

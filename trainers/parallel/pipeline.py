@@ -39,7 +39,8 @@ class Pipeline(Parallel):
     All ranks take all batches: the first needs the inputs, the last the targets, and each the shapes.
 
     Args:
-        network: on this rank's device, with equal weights on every rank; its layers are this object's afterwards.
+        network: on the CPU or on this rank's device, with equal weights on every rank; its layers are this object's
+            afterwards, and this rank's are moved to its device.
         ranks: two at least.
         precision: in which forward passes compute; what one rank's gradients overflow, all ranks skip.
         example: one training item.
@@ -59,7 +60,7 @@ class Pipeline(Parallel):
         slices = cut(layers, passed, ranks.world_size)
         self._whole = hollow_copy(network)
         self._ranks, self._precision, self._micro_batch = ranks, precision, micro_batch
-        self.network = Stage(layers[slices[ranks.rank]])
+        self.network = Stage(layers[slices[ranks.rank]]).to(ranks.device)
         self._flow = Flow(self.network, chain_of(self._whole), slices, ranks, precision)
         self._groups: list[tuple[dict[str, Any], list[str]]] = []
         precision.share(ranks)
