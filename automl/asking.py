@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from automl.events import Event, TrialEnded, TrialRefused
+from automl.inheritance import INHERITED_FROM, parent_number
 from automl.retries import reason_to_give_up
 from automl.scheduler import Refuse, RejectQueued, Resume, Start, StartQueued
 from search_spaces.configuration import Configuration
@@ -38,11 +39,13 @@ class Asked:
         lease: the right to write to it; it is kept alive.
         configuration: what to train.
         earlier: the trial as others have left it; None: it begins.
+        parent: number of the trial whose weights it begins with; None: they are drawn.
     """
 
     lease: Lease
     configuration: Configuration
     earlier: Trial | None = None
+    parent: int | None = None
 
 
 class Asker:
@@ -95,8 +98,9 @@ class Asker:
         """
         match action:
             case Start():
-                with self._kept(self._create(action)) as lease:
-                    yield Asked(lease=lease, configuration=action.configuration)
+                parent = self._parent_with_weights(action)
+                with self._kept(self._create(action, parent)) as lease:
+                    yield Asked(lease=lease, configuration=action.configuration, parent=parent)
             case StartQueued():
                 with self._kept(self._start_queued(action.trial, action.configuration)) as lease:
                     yield Asked(lease=lease, configuration=action.configuration)
@@ -127,7 +131,12 @@ class Asker:
             trial = self._study.trials()[lease.number]
             reason = reason_to_give_up(trial, self._max_retries)
             if reason is None:
-                yield Asked(lease=lease, configuration=Configuration(trial.configuration), earlier=trial)
+                yield Asked(
+                    lease=lease,
+                    configuration=Configuration(trial.configuration),
+                    earlier=trial,
+                    parent=parent_number(trial),
+                )
                 return
             self._end_untrained(lease, trial, *reason)
         yield None
@@ -150,13 +159,21 @@ class Asker:
             # What is on its way already is to be told; the lease ends by itself.
             _log.warning("trial=%d cannot be given back: %s", lease.number, error)
 
-    def _create(self, action: Start) -> Lease:
+    def _parent_with_weights(self, action: Start) -> int | None:
+        """The parent, unless its weights are gone, as those of trials from before anybody inherited."""
+        if action.parent is None:
+            return None
+        parent = self._study.trials()[action.parent]
+        return action.parent if parent.id in self._study.trials_with_checkpoints() else None
+
+    def _create(self, action: Start, parent: int | None) -> Lease:
         return self._study.create_trial(
             number=action.number,
             configuration=action.configuration,
             distributions=self._distributions,
             owner=self._owner,
             ttl_s=self._lease_s,
+            attributes=None if parent is None else {INHERITED_FROM: parent},
         )
 
     def _start_queued(self, trial: Trial, configuration: Configuration) -> Lease:

@@ -175,7 +175,7 @@ def _wish(space: SearchSpace, values: Mapping[str, Any]) -> Configuration:
     """
     if not values:
         raise InvalidConfigurationError(space.name, [f"no parameter is given; parameters: {', '.join(space.names())}"])
-    anything = space.sample(np.random.default_rng(0))
+    anything = space.complete(values, np.random.default_rng(0))
     whole = space.validate({**anything, **values})
     if values.keys() == whole.keys() and (reason := space.refusal(whole)) is not None:
         raise InvalidConfigurationError(space.name, [f"cannot be trained: {reason}"])

@@ -19,6 +19,7 @@ class LiveTrial:
     Attributes:
         lease: our right to write to it.
         configuration: what is trained.
+        parent: number of the trial whose weights it begins with; None: they are drawn.
         job: what the executor knows it by; None while the checkpoint to go on from is looked for.
         storing: what the database is being given; the trial's next event waits for that. None: nothing.
         waiting: the event that waits; there is one at most, since a training waits for the answer to its report.
@@ -27,6 +28,7 @@ class LiveTrial:
 
     lease: Lease
     configuration: Configuration
+    parent: int | None = None
     job: Job | None = None
     storing: KeptResult | None = None
     waiting: Reported | Finished | Failed | None = None

@@ -1,11 +1,11 @@
 """What to do next: the sampler's and the pruner's answers as values, without a database, a clock or a process."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from automl.objective import is_out_of_memory
+from automl.inheritance import parents_of_unfinished
 from automl.pruners.base import Pruner
 from automl.randomness import suggestion_generator
 from automl.samplers.base import Sampler
@@ -16,20 +16,24 @@ from search_spaces.versions import SpaceHistory
 from studies.trial import Trial, TrialState
 from trainers.reporting import Decision
 
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
 __all__ = ["Action", "Done", "Refuse", "RejectQueued", "Resume", "Scheduler", "Start", "StartQueued", "Wait"]
 
 MAX_REPEATS = 50
-"""Draws for one trial that may be known already before the last one is tried again, as in a nearly exhausted space."""
+"""Draws for one trial that may be known already before another way to something new is taken."""
 MAX_REFUSALS_IN_A_ROW = 500
 """Infeasible configurations without a feasible one after which a search gives up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """Create trial `number` with this configuration and train it."""
+    """Create trial `number` with this configuration and train it; `parent`: the trial whose weights it begins with."""
 
     number: int
     configuration: Configuration
+    parent: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +98,7 @@ class Scheduler:
         seed: the study's seed.
         earlier: the versions of the space that the study had before, oldest first.
         refuse: says why a configuration that the space allows is not trained, or None; None: it is asked nothing more.
+        inherits: whether a proposal begins with the weights of the trial that it descends from.
     """
 
     space: SearchSpace
@@ -102,6 +107,7 @@ class Scheduler:
     seed: int
     earlier: Sequence[SearchSpace] = ()
     refuse: Refusal | None = None
+    inherits: bool = False
     _history: SpaceHistory = field(init=False, repr=False, compare=False)
     _read: dict[int, "_Read"] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -143,6 +149,17 @@ class Scheduler:
             return Decision.CONTINUE
         return self.pruner.decide(trial, trials)
 
+    def weights_needed(self, trials: Sequence[Trial]) -> frozenset[int]:
+        """The keys of the ended trials whose weights others may begin with, now or later.
+
+        Args:
+            trials: the whole study in order of the numbers.
+        """
+        if not self.inherits:
+            return frozenset()
+        parents = self.sampler.parents(self.space, [read.trial for read in self._fitting(trials)])
+        return frozenset(trial.id for trial in parents) | parents_of_unfinished(trials)
+
     def _start_queued(self, queued: Trial, trials: Sequence[Trial]) -> StartQueued | RejectQueued:
         try:
             configuration = self._completed(queued, trials)
@@ -156,32 +173,46 @@ class Scheduler:
     def _completed(self, queued: Trial, trials: Sequence[Trial]) -> Configuration:
         """What a person fixed, with what was left open from the sampler, so that it can be trained if possible."""
         fixed = self._history.without_removed(queued.configuration)
-        if all(name in fixed for name in self.space.parameters):
+        if not self.space.lacks(fixed):
             return self.space.validate(fixed)
         seen = [read.trial for read in self._fitting(trials)]
         rng = suggestion_generator(self.seed, queued.number)
         for _ in range(MAX_REPEATS):
-            configuration = self.space.validate({**self.sampler.suggest(self.space, seen, rng), **fixed})
-            if self._refusal(configuration) is None:
+            configuration = self.space.complete({**self.sampler.suggest(self.space, seen, rng), **fixed}, rng)
+            if fixed.items() <= configuration.items() and self._refusal(configuration) is None:
                 break
-        return configuration
+        return self.space.validate({**configuration, **fixed})  # tells what is fixed and cannot be there
 
     def _propose(self, trials: Sequence[Trial]) -> Action:
         fitting = self._fitting(trials)
         known = {read.key for read in fitting if not read.trial.is_imported}  # what was tried here
         size = self.space.size()
         if size is not None and len(known) >= size:
-            running = any(trial.state is TrialState.RUNNING and not trial.is_foreign for trial in trials)
-            return Wait() if running else Done(reason=f"search space exhausted: {len(known)} of {size} tried")
+            return _end_or_wait(trials, f"search space exhausted: {len(known)} of {size} tried")
         number = max((trial.number for trial in trials), default=-1) + 1
         if number == 0 and self.space.defaults is not None:
             return _start_unless(number, self.space.defaults, self._refusal(self.space.defaults))
-        seen, rng = [read.trial for read in fitting], suggestion_generator(self.seed, number)
+        rng = suggestion_generator(self.seed, number)
+        seen = [read.trial for read in fitting]
+        configuration = self._new_configuration(seen, known, rng)
+        if configuration is None:
+            return _end_or_wait(trials, f"search space exhausted: all that is different was tried ({len(known)})")
+        parent = self.sampler.parent(self.space, configuration, seen) if self.inherits else None
+        return _start_unless(number, configuration, self._refusal(configuration), parent)
+
+    def _new_configuration(
+        self, seen: Sequence[Trial], known: Collection[str], rng: "Generator"
+    ) -> Configuration | None:
+        """The sampler's proposal that was not tried yet; where it has none, a random one; None: there is none left."""
         for _ in range(MAX_REPEATS):
             configuration = self.sampler.suggest(self.space, seen, rng)
-            if (key := self.space.key(configuration)) not in known:
-                break
-        return _start_unless(number, configuration, self._refusal(configuration) or _known_fault(fitting, key))
+            if self.space.key(configuration) not in known:
+                return configuration
+        for _ in range(MAX_REPEATS):
+            configuration = self.space.sample(rng)
+            if self.space.key(configuration) not in known:
+                return configuration
+        return next((other for other in self.space.every() if self.space.key(other) not in known), None)
 
     def _refusal(self, configuration: Configuration) -> str | None:
         """Why a configuration cannot be trained: the space's reason, then the search's own."""
@@ -201,7 +232,7 @@ class Scheduler:
         return read.fitting
 
     def _fitted(self, trial: Trial) -> "_Fitting | None":
-        is_whole = trial.state is not TrialState.QUEUED or trial.configuration.keys() >= self.space.parameters.keys()
+        is_whole = trial.state is not TrialState.QUEUED or not self.space.lacks(trial.configuration)
         configuration = self._history.adopt(trial.configuration) if is_whole else None
         if configuration is None:
             return None
@@ -225,18 +256,18 @@ class _Read:
     fitting: _Fitting | None
 
 
-def _start_unless(number: int, configuration: Configuration, refusal: str | None) -> Start | Refuse:
+def _start_unless(
+    number: int, configuration: Configuration, refusal: str | None, parent: Trial | None = None
+) -> Start | Refuse:
     if refusal is not None:
         return Refuse(number=number, configuration=configuration, reason=refusal)
-    return Start(number=number, configuration=configuration)
+    return Start(number=number, configuration=configuration, parent=None if parent is None else parent.number)
 
 
-def _known_fault(fitting: Sequence[_Fitting], key: str) -> str | None:
-    """Why a configuration that was drawn again is not tried again; None: nothing speaks against it."""
-    for read in fitting:
-        if read.key == key and is_out_of_memory(read.trial):
-            return f"it ran out of memory as trial {read.trial.number}"
-    return None
+def _end_or_wait(trials: Sequence[Trial], reason: str) -> Wait | Done:
+    """Nothing new is left to try: the search ends when what runs has ended."""
+    running = any(trial.state is TrialState.RUNNING and not trial.is_foreign for trial in trials)
+    return Wait() if running else Done(reason=reason)
 
 
 def _but_for(foreign: Sequence[Trial]) -> str:

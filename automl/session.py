@@ -20,6 +20,7 @@ from automl.continuation import (
     stored_fields,
     stored_form,
 )
+from automl.cost_limits import CostLimits
 from automl.env import prepare_joined_cluster, prepare_private_cluster
 from automl.errors import InvalidSpecError, SearchCutOffError, WorkersLostError
 from automl.evaluation import measure_on_test_split, test_score
@@ -34,7 +35,6 @@ from automl.report_page import write_report_page
 from automl.results import source_named
 from automl.scheduler import Scheduler
 from automl.search_loop import LEASE_S, Ending, SearchLoop
-from automl.size_limit import SizeLimit
 from automl.spec import SearchSpec
 from automl.stopping import StoppingRule
 from automl.warm_start import Fitted
@@ -92,9 +92,9 @@ def run(spec: SearchSpec, explicit: Mapping[str, object], observer: Observer) ->
     is_new, began_at = study is None, None if study is None else study.standing.now
     if study is not None:
         spec = continued(stored_fields(study), spec, explicit)
-        check_space(study, spec.search_space)
+        history = check_space(study, spec.search_space)
         check_mark(_artifacts(spec, storage.url), study)  # before anything of it is removed or replaced
-        _deliver_kept_results(spec, study)
+        _deliver_kept_results(spec, study, _scheduler(spec, history))
         study.set_limits(limits_of(spec), changed_limits(study, explicit))
         if (reason := _why_nothing_is_left(study, spec)) is not None:
             return _outcome(spec, study, Ending(reason=reason, has_failed=False), None)
@@ -111,6 +111,8 @@ def run(spec: SearchSpec, explicit: Mapping[str, object], observer: Observer) ->
             study.set_limits(limits_of(spec), changed_limits(study, explicit))
         with _cut_off_in_words(study, interrupt):
             history = keep_space(study, spec.search_space)
+            for note in spec.search_space.notes:
+                _log.warning("study=%s space '%s': %s", study.name, spec.search_space.name, note)
             if results is not None:
                 added = warm_start.add(study, results, once=True)
                 _log.info("study=%s learns from %d imported trials (%s)", study.name, added, results.source)
@@ -150,11 +152,11 @@ def _loaded(spec: SearchSpec) -> Any:
             raise InvalidSpecError([problem], "the search; --debug shows where") from error
 
 
-def _deliver_kept_results(spec: SearchSpec, study: Study) -> None:
+def _deliver_kept_results(spec: SearchSpec, study: Study, scheduler: Scheduler) -> None:
     """Store what an earlier run on this machine could not."""
     with _cut_off_in_words(study):
         delivered = Outbox(study.name, study.storage_url).deliver(study)
-        ledger = CheckpointLedger(study, _artifacts(spec, study.storage_url).root)
+        ledger = CheckpointLedger(study, _artifacts(spec, study.storage_url).root, scheduler.weights_needed)
         for number in delivered:
             ledger.trim(study.trials()[number])
 
@@ -238,16 +240,8 @@ def _search(
     interrupt: Interrupt,
     observer: Observer,
 ) -> Ending:
-    direction = spec.objective_direction
-    size_limit = None if spec.max_params is None else SizeLimit(spec, data)
-    scheduler = Scheduler(
-        space=spec.search_space,
-        sampler=sampler_class(spec.sampler)(direction),
-        pruner=pruner_class(spec.pruner)(direction, spec.epochs),
-        seed=spec.seed,
-        earlier=history.earlier,
-        refuse=None if size_limit is None else size_limit.refusal,
-    )
+    limits = CostLimits(spec, data) if spec.make_trainer().has_networks else None
+    scheduler = _scheduler(spec, history, limits)
     artifacts = _artifacts(spec, study.storage_url)
     observer.begin(spec, study, executor.concurrency)
     try:
@@ -258,7 +252,7 @@ def _search(
                 scheduler=scheduler,
                 executor=executor,
                 keeper=keeper,
-                ledger=CheckpointLedger(study, artifacts.root),
+                ledger=CheckpointLedger(study, artifacts.root, scheduler.weights_needed),
                 artifacts=artifacts,
                 began_at=began_at,
                 outbox=Outbox(study.name, study.storage_url),
@@ -269,7 +263,20 @@ def _search(
             ending = loop.run()
     finally:
         observer.end()
-    return ending if size_limit is None else replace(ending, reason=ending.reason + size_limit.advice(study.trials()))
+    return ending if limits is None else replace(ending, reason=ending.reason + limits.advice(study.trials()))
+
+
+def _scheduler(spec: SearchSpec, history: SpaceHistory, limits: CostLimits | None = None) -> Scheduler:
+    direction = spec.objective_direction
+    return Scheduler(
+        space=spec.search_space,
+        sampler=sampler_class(spec.sampler)(direction),
+        pruner=pruner_class(spec.pruner)(direction, spec.epochs),
+        seed=spec.seed,
+        earlier=history.earlier,
+        refuse=None if limits is None else limits.refusal,
+        inherits=spec.inherit_weights,
+    )
 
 
 def _outcome(spec: SearchSpec, study: Study, ending: Ending, interrupt: Interrupt | None) -> SearchOutcome:

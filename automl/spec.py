@@ -19,6 +19,7 @@ from automl import registry
 from automl.artifacts import absolute_root
 from automl.byte_sizes import bytes_in
 from automl.configuration_text import is_table
+from automl.counts import count_in
 from automl.env import default_storage
 from automl.errors import InvalidSpecError, UnknownPluginError
 from search_spaces import catalog
@@ -46,11 +47,10 @@ from trainers.settings import (
 from trainers.tasks import load_trainer
 from trainers.trainer import Trainer
 from trainers.training_choice import (
-    check_builds_networks,
+    check_can_train,
     check_data_options,
     check_looking_inside,
     check_parallel,
-    check_parameters,
     check_ranks,
     check_sharing_offers,
     load_named_trainer,
@@ -107,6 +107,8 @@ class SearchSpec(BaseModel):
     given several times."""
     sampler: str = "tpe"
     """How configurations are proposed."""
+    inherit_weights: bool = False
+    """Let a trial that descends from another one begin with its weights as far as they fit; of --sampler evolution."""
     pruner: str = "asha"
     """Which trials are stopped early."""
     concurrency: Literal["auto"] | int = "auto"
@@ -130,7 +132,15 @@ class SearchSpec(BaseModel):
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """Seed of the study: of its proposals, and of each trial's weights, data order and augmentation."""
     max_params: Annotated[int, Field(ge=1)] | None = None
-    """Most weights of a network, such as 1e6; larger ones are infeasible and are not trained. Default: any number."""
+    """Most weights of a network, such as 1e6 or 1M; larger ones are infeasible and are not trained. Default: any
+    number."""
+    max_flops: Annotated[int, Field(ge=1)] | None = None
+    """Most multiply-adds of a network for one item, such as 150M; as with max-params. Default: any number."""
+    max_latency_ms: Annotated[float, Field(gt=0)] | None = None
+    """Most milliseconds of a network for one item, measured on this machine: on its GPU where trials have one, else in
+    one thread of its CPU. Default: any time."""
+    max_memory_mib: Annotated[float, Field(gt=0)] | None = None
+    """Most MiB that a training is estimated to need on each rank, with the whole network. Default: any amount."""
     tensorboard: bool = False
     """Write curves, histograms, the graph and some images of each trial for TensorBoard, below the artifacts."""
     profile: bool = False
@@ -198,8 +208,7 @@ class SearchSpec(BaseModel):
         try:
             reference = trainer_reference(space, value, info.data["script"])
             trainer = load_named_trainer(reference)
-            check_parameters(catalog.load(space, has_networks=False).SPACE, trainer, reference)
-            check_builds_networks(space, trainer)
+            check_can_train(space, trainer, reference)
         except (*_SPACE_ERRORS, PluginImportError) as error:
             raise ValueError(str(error)) from error
         return reference if info.data["script"] is None else None
@@ -212,6 +221,19 @@ class SearchSpec(BaseModel):
             find(value)
         except (UnknownPluginError, PluginImportError) as error:
             raise ValueError(str(error)) from error
+        return value
+
+    @field_validator("inherit_weights")
+    @classmethod
+    def _weights_have_somebody_to_come_from(cls, value: bool, info: ValidationInfo) -> bool:
+        if not value:
+            return value
+        trainer, sampler = _trainer(info.data), info.data.get("sampler")
+        if trainer is not None and not trainer.has_networks:
+            name = info.data.get("trainer") or "script"
+            raise ValueError(f"the trainer '{name}' builds its networks itself, if it has any; leave it out")
+        if sampler is not None and not registry.sampler_class(sampler).has_parents:
+            raise ValueError(f"what --sampler {sampler} proposes has no parents; use evolution, or leave it out")
         return value
 
     @field_validator("data", mode="before")
@@ -363,28 +385,18 @@ class SearchSpec(BaseModel):
     def _bytes_in_words(cls, value: object) -> object:
         return bytes_in(value) if isinstance(value, str) else value
 
-    @field_validator("max_params", mode="before")
+    @field_validator("max_params", "max_flops", mode="before")
     @classmethod
-    def _whole_number_of_weights(cls, value: object) -> object:
-        if not isinstance(value, str):
-            return value
-        try:
-            number = float(value)
-        except ValueError:
-            number = 0.5  # no whole number
-        if not number.is_integer() or number < 1:
-            raise ValueError(f"{value!r} is not allowed: give a whole number of weights from 1, such as 200000 or 1e6")
-        return int(number)
+    def _whole_number_in_words(cls, value: object) -> object:
+        return count_in(value) if isinstance(value, str) else value
 
-    @field_validator("max_params")
+    @field_validator("max_params", "max_flops", "max_latency_ms", "max_memory_mib")
     @classmethod
-    def _weights_can_be_counted(cls, value: int | None, info: ValidationInfo) -> int | None:
+    def _networks_can_be_costed(cls, value: float | None, info: ValidationInfo) -> float | None:
         trainer = _trainer(info.data)
         if value is not None and "space" in info.data and trainer is not None and not trainer.has_networks:
             name = info.data.get("trainer") or "script"
-            raise ValueError(
-                f"the trainer '{name}' of this space has no networks to count the weights of; leave it out"
-            )
+            raise ValueError(f"the trainer '{name}' of this space has no networks to tell the costs of; leave it out")
         return value
 
     @field_validator("tensorboard", "profile")
@@ -423,10 +435,15 @@ class SearchSpec(BaseModel):
 
     @field_validator("ray_address")
     @classmethod
-    def _ray_address_has_a_port(cls, value: str | None) -> str | None:
+    def _ray_address_has_a_port(cls, value: str | None, info: ValidationInfo) -> str | None:
         host, _, port = (value or "").removeprefix("ray://").rpartition(":")
         if value not in (None, "auto") and not (host and port.isdecimal()):
             raise ValueError(f"{value!r} is not allowed: give HOST:PORT, or auto")
+        if value is not None and info.data.get("max_latency_ms") is not None:
+            raise ValueError(
+                "other machines train, while --max-latency-ms is measured on this one; leave one of both out, or limit "
+                "--max-flops"
+            )
         return value
 
     @property

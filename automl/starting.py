@@ -9,6 +9,7 @@ from automl.asking import Asked, Asker
 from automl.background import BackgroundWork
 from automl.events import Event, TrialStarted
 from automl.executors.base import Executor
+from automl.inheritance import Origin, find_origin
 from automl.memory import ACCUMULATE, kept_number
 from automl.running import LiveTrial, LiveTrials
 from automl.scheduler import Refuse, RejectQueued, Resume, Start, StartQueued
@@ -18,7 +19,6 @@ from automl.storing import TrialStore
 from automl.tasks import train_task
 from studies.checkpoints import CheckpointLedger
 from studies.study import Study
-from studies.trial import CheckpointRecord
 
 __all__ = ["Starter"]
 
@@ -26,8 +26,8 @@ __all__ = ["Starter"]
 class Starter:
     """Starts trials, goes on with interrupted ones, and lets those end that cannot be trained.
 
-    The checkpoint that a trial goes on from is read as a whole to see that it is, which may take minutes. That is done
-    in the background; the trial is ours meanwhile and takes its slot.
+    The checkpoint that a trial goes on from, or whose weights it begins with, is read as a whole to see that it is,
+    which may take minutes. That is done in the background; the trial is ours meanwhile and takes its slot.
 
     Args:
         spec: what is searched.
@@ -91,45 +91,44 @@ class Starter:
         self._look_for_checkpoint(live, partial(self._submit, live, accumulate))
 
     def _train(self, asked: Asked) -> None:
-        live = LiveTrial(lease=asked.lease, configuration=asked.configuration)
-        if asked.earlier is None:
-            self._begin(live, 1, None)
+        live = LiveTrial(lease=asked.lease, configuration=asked.configuration, parent=asked.parent)
+        if asked.earlier is None and asked.parent is None:
+            self._begin(live, 1, Origin())
             self._live.add(live)
         else:
+            parts = 1 if asked.earlier is None else kept_number(asked.earlier, ACCUMULATE, 1)
             self._live.add(live)
-            self._look_for_checkpoint(live, partial(self._begin, live, kept_number(asked.earlier, ACCUMULATE, 1)))
+            self._look_for_checkpoint(live, partial(self._begin, live, parts))
 
-    def _look_for_checkpoint(self, live: LiveTrial, then: Callable[[CheckpointRecord | None], None]) -> None:
-        work = partial(self._ledger.latest, live.lease)
+    def _look_for_checkpoint(self, live: LiveTrial, then: Callable[[Origin], None]) -> None:
+        work = partial(find_origin, self._ledger, self._study, live.lease, live.parent)
         self._finds.put(live.lease.trial_id, work, partial(self._go_on, live, then))
 
     def _go_on(
         self,
         live: LiveTrial,
-        then: Callable[[CheckpointRecord | None], None],
-        found: Future[CheckpointRecord | None],
+        then: Callable[[Origin], None],
+        found: Future[Origin],
     ) -> None:
         if live not in self._live or live.is_cancelled:
             return  # it is given up, or given back
-        checkpoint = found.result()
+        origin = found.result()
         if self._sign.stop is not None:
             self._store.pause(live)
         else:
-            then(checkpoint)
+            then(origin)
 
-    def _begin(self, live: LiveTrial, accumulate: int, checkpoint: CheckpointRecord | None) -> None:
-        self._submit(live, accumulate, checkpoint)
+    def _begin(self, live: LiveTrial, accumulate: int, origin: Origin) -> None:
+        self._submit(live, accumulate, origin)
         self._observe(
             TrialStarted(
                 number=live.number,
                 attempt=live.lease.attempt,
-                epoch=0 if checkpoint is None else checkpoint.epoch,
+                epoch=0 if origin.own is None else origin.own.epoch,
                 epochs=self._spec.epochs,
             )
         )
 
-    def _submit(self, live: LiveTrial, accumulate: int, checkpoint: CheckpointRecord | None) -> None:
-        task = train_task(
-            self._spec, self._artifacts, live.lease, live.configuration, checkpoint, accumulate=accumulate
-        )
+    def _submit(self, live: LiveTrial, accumulate: int, origin: Origin) -> None:
+        task = train_task(self._spec, self._artifacts, live.lease, live.configuration, origin, accumulate=accumulate)
         live.job = self._executor.submit(task)

@@ -1,14 +1,15 @@
 """From a configuration to a task for the workers."""
 
 from automl.artifacts import Artifacts
+from automl.inheritance import Origin
 from automl.randomness import training_seed
 from automl.spec import SearchSpec
 from search_spaces.configuration import Configuration, JsonScalar
-from studies.trial import CheckpointRecord, Lease
-from trainers.config import TrainTask
+from studies.trial import Lease
+from trainers.config import TrainConfig, TrainTask
 from trainers.settings import full_configuration, train_config
 
-__all__ = ["train_task"]
+__all__ = ["train_task", "training_of"]
 
 
 def train_task(
@@ -16,7 +17,7 @@ def train_task(
     artifacts: Artifacts,
     lease: Lease,
     configuration: Configuration,
-    checkpoint: CheckpointRecord | None,
+    origin: Origin,
     *,
     accumulate: int = 1,
 ) -> TrainTask:
@@ -30,29 +31,43 @@ def train_task(
         artifacts: where its files lie.
         lease: the attempt.
         configuration: the trial's.
-        checkpoint: what it goes on from; None: it starts anew.
+        origin: what it goes on from, or whose weights it begins with.
         accumulate: micro-batches per step that the trial needs at least, because it ran out of memory with fewer.
     """
-    trainer = spec.make_trainer()
+    training = training_of(spec, configuration, seed=training_seed(spec.seed, lease.number))
+    if training.accumulate < accumulate:
+        training = training.model_copy(update={"accumulate": accumulate})
+    return TrainTask(
+        space=spec.space,
+        configuration=full_configuration(spec.set, configuration, spec.whole_space, spec.make_trainer()),
+        data=spec.data,
+        training=training,
+        artifacts_root=artifacts.root,
+        checkpoint_dir=artifacts.checkpoint_dir(lease.number, lease.attempt),
+        resume_from=None if origin.own is None else origin.own.path,
+        inherit=None if origin.parent is None else origin.parent.path,
+        tensorboard=artifacts.tensorboard_dir(lease.number) if spec.tensorboard else None,
+        profile=spec.profile,
+    )
+
+
+def training_of(spec: SearchSpec, configuration: Configuration, *, seed: int) -> TrainConfig:
+    """Return how a configuration is trained.
+
+    Raises:
+        ValueError: the space allows values that the training does not.
+
+    Args:
+        spec: what is searched.
+        configuration: the trial's.
+        seed: of its training.
+    """
     fixed: dict[str, JsonScalar] = {
         "epochs": spec.epochs,
         "metric": spec.metric,
         "direction": spec.objective_direction,
         "precision": spec.precision,
         "parallel": spec.parallel,
-        "seed": training_seed(spec.seed, lease.number),
+        "seed": seed,
     }
-    training = train_config(spec.set, configuration, fixed, spec.search_space, trainer)
-    if training.accumulate < accumulate:
-        training = training.model_copy(update={"accumulate": accumulate})
-    return TrainTask(
-        space=spec.space,
-        configuration=full_configuration(spec.set, configuration, spec.whole_space, trainer),
-        data=spec.data,
-        training=training,
-        artifacts_root=artifacts.root,
-        checkpoint_dir=artifacts.checkpoint_dir(lease.number, lease.attempt),
-        resume_from=None if checkpoint is None else checkpoint.path,
-        tensorboard=artifacts.tensorboard_dir(lease.number) if spec.tensorboard else None,
-        profile=spec.profile,
-    )
+    return train_config(spec.set, configuration, fixed, spec.search_space, spec.make_trainer())

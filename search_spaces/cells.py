@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from search_spaces.errors import InfeasibleArchitectureError
 from search_spaces.genotype import NO_PATH, NODES, CellGenotype, Edge
+from search_spaces.inheritance import silence
 from search_spaces.operations import build_operation
 
 __all__ = ["Cell"]
@@ -48,6 +49,18 @@ class Cell(nn.Module):
             if arriving:
                 nodes[target] = reduce(add, arriving)
         return nodes[NODES - 1]
+
+    def start_as_identity(self) -> bool:
+        """Let nothing but the input arrive at the last node at first; whether that can be.
+
+        It can where the edge from the first node to the last one is a skip, and all others that end there have weights.
+        """
+        arriving = {edge: self.operations[_weight_name(edge)] for edge in self.edges if edge[1] == NODES - 1}
+        straight = arriving.pop((0, NODES - 1), None)
+        branches = [operation for operation in arriving.values() if isinstance(operation, nn.Sequential)]
+        if not isinstance(straight, nn.Identity) or len(branches) < len(arriving):
+            return False
+        return all([silence(branch) for branch in branches])
 
     def extra_repr(self) -> str:
         """Return the cell in the benchmark's form."""

@@ -63,7 +63,7 @@ class UnknownSearchSpaceError(KeyError):
         """Return the message, without KeyError's quotes."""
         suggestion = did_you_mean(self.reference, self.available)
         names = ", ".join(self.available) or "none"
-        if self.reference.endswith(".py"):
+        if self.reference.endswith((".py", ".yaml", ".yml")):
             suggestion += " there is no such file;"
         elif "." in self.reference or "/" in self.reference:
             suggestion += " a module of one's own is given by its import path, such as my_project.spaces.tiny;"

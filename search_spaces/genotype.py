@@ -10,10 +10,23 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from search_spaces.configuration import JsonScalar
+from search_spaces.cell_forms import first_of_each_form, published_form
+from search_spaces.configuration import Configuration, JsonScalar
 from search_spaces.errors import did_you_mean
 
-__all__ = ["BENCHMARK_NAMES", "EDGES", "NODES", "NO_PATH", "OPERATIONS", "CellGenotype", "Edge", "edge_name"]
+__all__ = [
+    "BENCHMARK_NAMES",
+    "EDGES",
+    "EDGE_NAMES",
+    "NODES",
+    "NO_PATH",
+    "OPERATIONS",
+    "CellGenotype",
+    "Edge",
+    "canonical_edges",
+    "edge_name",
+    "why_no_path",
+]
 
 Edge: TypeAlias = tuple[int, int]
 """(source node, target node), source < target."""
@@ -43,6 +56,10 @@ _TERM = re.compile(r"([^|~]+)~(\d+)")
 def edge_name(edge: Edge) -> str:
     """Return the name of an edge's parameter: (0, 1) -> `edge_0_1`."""
     return f"edge_{edge[0]}_{edge[1]}"
+
+
+EDGE_NAMES: Final = tuple(edge_name(edge) for edge in EDGES)
+"""Names of the parameters of all edges, in the order of `EDGES`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +154,33 @@ class CellGenotype:
         live = self.live_edges()
         return CellGenotype({edge: op if edge in live else "none" for edge, op in self.operations.items()})
 
+    def canonical(self) -> "CellGenotype":
+        """Return the one cell that stands for all that are the same network, whose weights can be copied one to one.
+
+        Dead edges are `none`, and neither the numbers of the nodes nor skips that only pass a node on make a
+        difference; see `cell_forms.exact_form`.
+        """
+        operations = first_of_each_form(OPERATIONS)[tuple(self.operations.values())]
+        return CellGenotype(dict(zip(EDGES, operations, strict=True)))
+
+    def expression(self) -> str:
+        """Return the expression by which the benchmark tells cells apart: 6,466 differ; see `cell_forms`."""
+        return published_form(tuple(self.operations.values()))
+
     def has_path(self) -> bool:
         """Return whether anything of the input arrives at the output."""
         return bool(self.live_edges())
+
+
+def canonical_edges(configuration: Configuration) -> Configuration:
+    """Return a configuration with the canonical cell in place of its own; what is not an edge stays."""
+    operations = tuple(str(configuration[name]) for name in EDGE_NAMES)
+    canonical = first_of_each_form(OPERATIONS)[operations]
+    if canonical == operations:
+        return configuration
+    return configuration.replace(**dict(zip(EDGE_NAMES, canonical, strict=True)))
+
+
+def why_no_path(configuration: Configuration) -> str | None:
+    """Return why the cell of a configuration cannot be trained, or None."""
+    return None if CellGenotype.from_configuration(configuration).has_path() else NO_PATH

@@ -1,10 +1,12 @@
-"""The graph of a network's cell as plain values, for whoever draws it; without torch and without plots."""
+"""The graph of a network's cells as plain values, for whoever draws it; without torch and without plots."""
 
 from dataclasses import dataclass
 
+from search_spaces import darts_genotype
+from search_spaces.darts_genotype import DartsCell, DartsGenotype
 from search_spaces.genotype import EDGES, NODES, CellGenotype
 
-__all__ = ["GraphEdge", "GraphNode", "NetworkGraph", "cell_graph"]
+__all__ = ["GraphEdge", "GraphNode", "NetworkGraph", "cell_graph", "darts_graph"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,8 @@ class GraphEdge:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkGraph:
     """A directed acyclic graph; nodes come in an order in which every edge points forward.
+
+    Several cells are parts without an edge between them, one behind the other.
 
     Attributes:
         nodes: all nodes, the input first, the output last.
@@ -81,6 +85,32 @@ def cell_graph(genotype: CellGenotype) -> NetworkGraph:
             if genotype.operations[edge] != "none"
         ),
     )
+
+
+def darts_graph(genotype: DartsGenotype) -> NetworkGraph:
+    """Return the drawing of both cells of DARTS, the normal one first; ids and labels begin with the kind."""
+    cells = [_darts_cell("normal", genotype.normal), _darts_cell("reduction", genotype.reduction)]
+    return NetworkGraph(
+        nodes=tuple(node for nodes, _ in cells for node in nodes),
+        edges=tuple(edge for _, edges in cells for edge in edges),
+    )
+
+
+def _darts_cell(kind: str, cell: DartsCell) -> tuple[list[GraphNode], list[GraphEdge]]:
+    details = {0: "what the cell before the last answers", 1: "what the last cell answers"}
+    own = list(darts_genotype.NODES)
+    nodes = [
+        GraphNode(id=f"{kind}_{node}", label=f"{kind} {node}", detail=details.get(node, "the sum of two operations"))
+        for node in (*details, *own)
+    ]
+    answer = GraphNode(id=f"{kind}_answer", label=f"{kind} answer", detail="the nodes 2 to 5 one behind the other")
+    edges = [
+        GraphEdge(source=f"{kind}_{source}", target=f"{kind}_{number}", label=operation)
+        for number, node in zip(own, cell.nodes, strict=True)
+        for source, operation in zip(node.sources, node.operations, strict=True)
+    ]
+    joined = [GraphEdge(source=f"{kind}_{number}", target=answer.id, label="joined") for number in own]
+    return [*nodes, answer], [*edges, *joined]
 
 
 def _detail(node: int) -> str:

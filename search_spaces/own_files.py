@@ -1,7 +1,8 @@
-"""Python files that lie in no package: a person's own search space or training, named by the path of its file."""
+"""Files that lie in no package: a person's own search space or training, named by the path of its file."""
 
 import hashlib
 import importlib.util
+import re
 import sys
 import traceback
 from pathlib import Path
@@ -9,14 +10,25 @@ from types import ModuleType
 
 from search_spaces.discovery import PluginImportError
 
-__all__ = ["import_file", "is_file_reference", "place_in"]
+__all__ = ["import_file", "is_file_reference", "is_python_file", "name_of_file", "place_in"]
 
 _DIGEST = "__automl_digest__"
 
 
 def is_file_reference(reference: str) -> bool:
-    """Whether a reference names a Python file rather than a name of a catalogue or a module."""
+    """Whether a reference names a file, of Python or YAML, rather than a name of a catalogue or a module."""
+    return reference.endswith((".py", ".yaml", ".yml"))
+
+
+def is_python_file(reference: str) -> bool:
+    """Whether a reference names a file of Python."""
     return reference.endswith(".py")
+
+
+def name_of_file(path: Path) -> str:
+    """Return the name of what a file does not name itself: its stem, as far as a name may be so."""
+    name = re.sub(r"\W", "_", path.stem)
+    return name if name.isidentifier() else f"_{name}"
 
 
 def import_file(path: Path) -> ModuleType:

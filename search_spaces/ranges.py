@@ -11,6 +11,8 @@ __all__ = [
     "grid_value",
     "is_integer",
     "is_number",
+    "last_on_grid",
+    "listed_grid",
     "mirrored",
     "position_between",
     "range_problems",
@@ -21,6 +23,8 @@ STEP_TOLERANCE: Final = 1e-8
 """How far off the grid, in steps, a number with a step may lie; the tolerance of Optuna's distributions."""
 MOST_STEPS: Final = 10**6
 """More steps than this are beyond what a grid of floats can tell apart."""
+MOST_LISTED: Final = 12
+"""A grid of more values is not listed in full."""
 LARGEST_BOUND: Final = 2**53
 """Beyond it neither JSON nor a float holds every whole number."""
 
@@ -55,6 +59,19 @@ def grid_value(low: float, step: float, index: int) -> float:
     return float(_exact(low, step, index)) + 0.0  # never -0.0
 
 
+def last_on_grid(low: float, high: float, step: float) -> int:
+    """Return the index of the last value of the grid that is not above high."""
+    return math.floor((high - low) / step + STEP_TOLERANCE)
+
+
+def listed_grid(low: float, high: float, step: float) -> str:
+    """Return the values of a grid as a person reads them: all of a few, the first and the last of many."""
+    last = last_on_grid(low, high, step)
+    shown = range(last + 1) if last < MOST_LISTED else (0, 1)
+    texts = [f"{grid_value(low, step, index):g}" for index in shown]
+    return ", ".join(texts if last < MOST_LISTED else [*texts, "...", f"{high:g}"])
+
+
 def mirrored(position: float) -> float:
     """Fold any number into [0, 1], as a ray is folded between two mirrors."""
     folded = abs(position) % 2.0
@@ -82,12 +99,11 @@ def step_problems(low: float, high: float, log: bool, step: float) -> list[str]:
     steps = (high - low) / step
     if steps > MOST_STEPS:
         return [f"step={step!r} cuts [{low!r}, {high!r}] into more than {MOST_STEPS} steps; leave it out"]
-    if Decimal(repr(grid_value(low, step, round(steps)))) != _exact(low, step, round(steps)):
+    last = last_on_grid(low, high, step)
+    if Decimal(repr(grid_value(low, step, last))) != _exact(low, step, last):
         return [f"low={low!r} and step={step!r} have too many digits for a grid; round them"]
-    if round(steps) < 1 or abs(steps - round(steps)) > STEP_TOLERANCE:
-        below, above = low + max(math.floor(steps), 1) * step, low + (math.floor(steps) + 1) * step
-        fitting = " or ".join(dict.fromkeys((f"{below:.15g}", f"{above:.15g}")))
-        return [f"high={high!r} is no whole number of steps of {step!r} above {low!r}; take {fitting}"]
+    if steps + STEP_TOLERANCE < 1:
+        return [f"step={step!r} is more than the whole range [{low!r}, {high!r}]"]
     return []
 
 

@@ -1,13 +1,14 @@
 """Transformer encoders for texts: every token looks at every other one of its text.
 
-Shapes: N texts, L tokens of the longest, E features of a token, H heads, D = E / H features of a head, K classes.
+Shapes: N texts, L tokens of the longest, E features of a token, K classes.
 """
 
 from collections import OrderedDict
 
 from torch import Tensor, nn
-from torch.nn import functional
 
+from search_spaces.attention import attended
+from search_spaces.inheritance import silence
 from search_spaces.shapes import TextShape
 from search_spaces.stochastic_depth import StochasticDepth, linear_rule
 from search_spaces.text_layers import MaskedMean, TokenEmbedding, features_and_mask, with_added
@@ -56,14 +57,14 @@ class EncoderBlock(nn.Module):
         features_NLE, _ = features_and_mask(marked)
         return with_added(marked, self.dropped(self.each_token(features_NLE)))
 
+    def start_as_identity(self) -> bool:
+        """Let both parts add nothing at first."""
+        return silence(self.attention_out) and silence(self.each_token)
+
     def _attend(self, features_NLE: Tensor, mask_NL: Tensor) -> Tensor:
-        batch, length, width = features_NLE.shape
-        # (N, L, 3E) -> three of (N, H, L, D)
-        parts = self.queries_keys_values(features_NLE).view(batch, length, 3, self.heads, width // self.heads)
-        queries, keys, values = parts.permute(2, 0, 3, 1, 4)
-        mixed_NHLD = functional.scaled_dot_product_attention(queries, keys, values, attn_mask=mask_NL[:, None, None, :])
-        attended: Tensor = self.attention_out(mixed_NHLD.transpose(1, 2).reshape(batch, length, width))
-        return attended
+        mixed_NLE = attended(self.queries_keys_values(features_NLE), self.heads, mask_NL)
+        answers: Tensor = self.attention_out(mixed_NLE)
+        return answers
 
 
 def text_transformer_network(

@@ -11,6 +11,7 @@ from search_spaces.errors import InvalidConfigurationError
 from search_spaces.parameters import Categorical, Float, Integer, Parameter
 from search_spaces.ranges import is_number
 from search_spaces.space import SearchSpace
+from search_spaces.structure import is_there
 
 __all__ = ["SpaceHistory", "changes_between"]
 
@@ -85,8 +86,9 @@ class SpaceHistory:
         that was in effect before, as the person who added it has said. None: a value is no longer allowed, or the
         configuration is not of any version.
         """
+        own = self.without_removed(configuration)
         try:
-            return self.present.validate({**self._missing(configuration), **self.without_removed(configuration)})
+            return self.present.validate({**self._missing(own), **own})
         except InvalidConfigurationError:
             return None
 
@@ -108,7 +110,12 @@ class SpaceHistory:
             yield from _not_drawable(name, had[0], parameter)
 
     def _missing(self, configuration: Mapping[str, JsonScalar]) -> Mapping[str, JsonScalar]:
-        return {name: value for name, value in self._meant.items() if name not in configuration}
+        """What an old trial had in effect for parameters that are new, and are there beside its other values."""
+        missing: dict[str, JsonScalar] = {}
+        for name, parameter in self.present.parameters.items():
+            if name in self._meant and name not in configuration and is_there(parameter, {**missing, **configuration}):
+                missing[name] = self._meant[name]
+        return missing
 
     def _values_of_new_parameters(self) -> Iterator[tuple[str, JsonScalar]]:
         """Name -> default in the version by which the parameter came (the last time), where that is not the first."""
@@ -133,7 +140,17 @@ def _changes_of(old: Parameter, new: Parameter) -> list[str]:
         texts = _changed_range(old, new)
     else:
         texts = [f"{_kind(old)} -> {_kind(new)}"]
+    texts += _changed_dependencies(old, new)
     return texts if old.role == new.role else [*texts, f"role {old.role} -> {new.role}"]
+
+
+def _changed_dependencies(old: Parameter, new: Parameter) -> Iterator[str]:
+    if old.condition != new.condition:
+        yield f"there when {old.condition or 'ever'} -> when {new.condition or 'ever'}, trials that differ are left out"
+    for side in ("at_least", "at_most"):
+        before, now = getattr(old, side, None), getattr(new, side, None)
+        if before != now:
+            yield f"{side.replace('_', ' ')} {before} -> {now}, trials outside are left out"
 
 
 def _changed_choices(old: Categorical, new: Categorical) -> list[str]:

@@ -5,7 +5,7 @@ The database holds paths relative to a root, so that a study and its files can b
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -80,10 +80,17 @@ class CheckpointLedger:
     Args:
         study: holds the ledger.
         root: the folder, or the URL of a store, below which all paths of the ledger lie; may be another one each time.
+        needed: is given all trials, and tells the keys of those whose weights `trim` keeps beside those of the best.
     """
 
-    def __init__(self, study: "Study", root: str | Path) -> None:
+    def __init__(
+        self,
+        study: "Study",
+        root: str | Path,
+        needed: Callable[[Sequence[Trial]], Collection[int]] = lambda trials: (),
+    ) -> None:
         self._study = study
+        self._needed = needed
         self._files = CheckpointFiles(str(root))
 
     def path(self, record: CheckpointRecord) -> str:
@@ -151,8 +158,8 @@ class CheckpointLedger:
     def trim(self, trial: Trial, *, keep_best: int = 1) -> None:
         """Remove the checkpoints that `removable` names, after a report or the end of a trial.
 
-        The end of a trial may beat others: then theirs go, too. Checkpoints that are newer than what is known of the
-        trial stay: one of them may be its best.
+        The end of a trial may beat others, or make others be needed no longer: then theirs go, too. Checkpoints that
+        are newer than what is known of the trial stay: one of them may be its best.
 
         Args:
             trial: as it stands now, or stood a while ago.
@@ -164,10 +171,10 @@ class CheckpointLedger:
         # One snapshot decides who is the best and who was beaten: a trial of another process that ends meanwhile, and
         # beats them all, is in neither. Who is beaten once never becomes the best again.
         trials = self._study.trials()
-        best = {best.id for best in best_of(trials, self._study.direction, keep_best)}
-        self._trim_one(trial, is_among_best=trial.id in best)
-        if trial.id in best:
-            holders = self._study.trials_with_checkpoints() - best
+        kept = {best.id for best in best_of(trials, self._study.direction, keep_best)} | set(self._needed(trials))
+        self._trim_one(trial, is_among_best=trial.id in kept)
+        if trial.id in kept:
+            holders = self._study.trials_with_checkpoints() - kept
             for beaten in trials:
                 if beaten.state.is_ended and beaten.id in holders:
                     self._trim_one(beaten, is_among_best=False)

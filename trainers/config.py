@@ -200,6 +200,9 @@ class TrainTask(BaseModel):
     """Folder of this trial's checkpoints, relative to `artifacts_root`."""
     resume_from: RelativePath | None = None
     """Checkpoint to go on from, relative to `artifacts_root`; None: start anew."""
+    inherit: RelativePath | None = None
+    """Checkpoint of another network, relative to `artifacts_root`, whose weights a training that starts anew begins
+    with as far as they fit; None: all weights are drawn."""
     tensorboard: RelativePath | None = None
     """Folder for TensorBoard's files, relative to `artifacts_root`, which is no URL then; None: none are written."""
     profile: bool = False

@@ -8,11 +8,11 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
+from search_spaces.way_back import kept_for_the_way_back, peak_on_the_way_back
 from trainers.config import OptimizerName, TrainConfig
 from trainers.device_load import DeviceLoad
 from trainers.errors import DeviceMemoryError, NetworkMemoryError
 from trainers.problem import Batch
-from trainers.way_back import kept_for_the_way_back, peak_on_the_way_back
 
 __all__ = [
     "OPTIMIZER_STATES",

@@ -18,6 +18,7 @@ from trainers.config import TrainTask
 from trainers.data.batches import epoch_batches, epoch_order
 from trainers.distributed import Ranks
 from trainers.finite import check_finite, check_steps
+from trainers.inheriting import inherit_weights
 from trainers.large_networks import build_looking_ahead
 from trainers.memory_format import arrange, resolve_memory_format
 from trainers.methods.building import build_methods
@@ -70,6 +71,7 @@ class Learner:
         if not holds_a_part(training, ranks.world_size):
             network.to(ranks.device)
         problem.check_network(network)
+        self._inheritance = inherit_weights(task, network, problem)
         example = problem.example()
         self._parameters = sum(weight.numel() for weight in network.parameters())
         self._multiply_adds = multiply_adds(network, example.inputs)
@@ -249,6 +251,7 @@ class Learner:
             "skipped_steps": self._optimization.skipped_steps,
             "micro_batch": self._micro_batch,
             **({"batch_norm": self._batch_norm} if self._batch_norm is not None else {}),
+            **({"inherited_share": self._inheritance.share} if self._inheritance is not None else {}),
             "data_fingerprint": self._problem.fingerprint,
             **self._problem.facts(),
             **self._watch.facts(),

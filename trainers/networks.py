@@ -11,7 +11,7 @@ from torch import nn
 from search_spaces.catalog import load
 from search_spaces.configuration import JsonScalar
 
-__all__ = ["Shaped", "build_network", "count_weights", "multiply_adds", "unused_weights"]
+__all__ = ["Shaped", "build_network", "multiply_adds", "unused_weights"]
 
 logger = logging.getLogger(__name__)
 
@@ -33,21 +33,14 @@ def build_network(space: str, configuration: Mapping[str, JsonScalar], data: Sha
 
     A `build_model` that takes the configuration alone knows its data itself.
     """
-    build = load(space).build_model
+    module = load(space)
+    build, values = module.build_model, module.SPACE.plain(configuration)
     network: nn.Module
     if len(inspect.signature(build).parameters) == 1:
-        network = build(configuration)  # type: ignore[call-arg]  # a person's own may take less
+        network = build(values)  # type: ignore[call-arg]  # a person's own may take less
     else:
-        network = build(configuration, data.input_shape, data.num_outputs)
+        network = build(values, data.input_shape, data.num_outputs)
     return network
-
-
-def count_weights(space: str, configuration: Mapping[str, JsonScalar], data: Shaped) -> int:
-    """Count the weights of a configuration's network; it is built without memory, and draws no random numbers."""
-    from search_spaces.cost import count_parameters
-
-    with torch.device("meta"):
-        return count_parameters(build_network(space, configuration, data))
 
 
 def unused_weights(network: nn.Module, inputs: tuple[torch.Tensor, ...]) -> list[str]:

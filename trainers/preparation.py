@@ -36,11 +36,10 @@ from trainers.settings import (
 )
 from trainers.trainer import Trainer
 from trainers.training_choice import (
-    check_builds_networks,
+    check_can_train,
     check_data_options,
     check_looking_inside,
     check_parallel,
-    check_parameters,
     check_ranks,
     check_sharing,
     load_named_trainer,
@@ -186,8 +185,7 @@ def _choice(wish: Wish, problems: list[str]) -> tuple[str, Trainer, SearchSpace]
     with _noted(problems, "trainer"):
         reference = trainer_reference(wish.space, wish.trainer, script)
         trainer = load_named_trainer(reference)
-        check_parameters(space, trainer, reference)
-        check_builds_networks(wish.space, trainer)
+        check_can_train(wish.space, trainer, reference)
         return reference, trainer, space
     return None
 

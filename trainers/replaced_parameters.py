@@ -19,8 +19,8 @@ __all__ = ["complete_configuration", "read_value", "replacement_problem", "searc
 def replacement_problem(name: str, value: Any, space: SearchSpace, trainer: Trainer) -> str | None:
     """Return why a constant cannot replace a parameter of a space, or None.
 
-    What the trainer knows is allowed whatever the space says, if the space's own value can stand for it where the
-    network is built. Of what only a person's own code knows, nobody but the space can tell what is allowed.
+    What the trainer knows is allowed whatever the space says: where the network is built, a value of the space stands
+    for it. Of what only a person's own code knows, nobody but the space can tell what is allowed.
 
     Args:
         name: of a parameter of the space.
@@ -35,31 +35,25 @@ def replacement_problem(name: str, value: Any, space: SearchSpace, trainer: Trai
             "training can be given a value instead; give a space of your own in which it has one"
         )
     problem = parameter.problem(read_value(space, name, value))
-    if problem is None or (name in trainer.hyperparameters and not trainer.has_networks):
+    if problem is None or name in trainer.hyperparameters:
         return None
-    if name not in trainer.hyperparameters:
-        return f"{name}={value!r} {problem} (space '{space.name}')"
-    if space.defaults is None:
-        return (
-            f"{name}={value!r} {problem}; the space '{space.name}' has no defaults, one of which would stand for it "
-            "where the network is built; give it defaults"
-        )
-    return None
+    return f"{name}={value!r} {problem} (space '{space.name}')"
 
 
 def searched_space(space: SearchSpace, constants: Mapping[str, Any]) -> SearchSpace:
     """Return what of a space is searched beside the constants.
 
     Raises:
-        InvalidSpaceError: nothing is; or the space has rules and no defaults to give to them.
+        InvalidSpaceError: nothing is.
     """
-    replaced = [name for name in constants if name in space.parameters]
-    if len(replaced) == len(space.parameters):
+    replaced = {name: read_value(space, name, value) for name, value in constants.items() if name in space.parameters}
+    try:
+        return space.fixing(replaced)
+    except InvalidSpaceError as error:
         raise InvalidSpaceError(
             f"nothing is left to search: all parameters of the space '{space.name}' have one value; train it once by "
             "`python -m trainers`"
-        )
-    return space.without(replaced)
+        ) from error
 
 
 def complete_configuration(
@@ -67,24 +61,18 @@ def complete_configuration(
 ) -> dict[str, JsonScalar]:
     """Return a configuration as the whole space has it, for what builds networks of that space or draws them.
 
-    A constant that the space does not know is only the training's; the default of its parameter stands for it.
+    A constant that the space does not know is only the training's; a usual value of its parameter stands for it.
 
     Args:
         configuration: of the space without the parameters that constants replace.
         constants: name -> value.
         space: with all its parameters.
     """
-    defaults: Mapping[str, JsonScalar] = space.defaults or {}
-    found: dict[str, JsonScalar] = {}
-    for name in space.parameters:
-        if name not in constants:
-            continue
-        value = read_value(space, name, constants[name])
-        if space.parameters[name].problem(value) is None:
-            found[name] = space.parameters[name].normalise(value)
-        elif name in defaults:
-            found[name] = defaults[name]
-    return {**found, **configuration}
+    fixed = {name: read_value(space, name, value) for name, value in constants.items() if name in space.parameters}
+    if not fixed:
+        return dict(configuration)
+    # The trial's own values stay what they are, also those that an older version of the space allowed.
+    return {**space.filled({**fixed, **configuration}), **configuration}
 
 
 def read_value(space: SearchSpace, name: str, value: Any) -> Any:

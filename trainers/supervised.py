@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import torch
 
     from trainers.distributed import Ranks
+    from trainers.drafts import Drafts
     from trainers.problem import Problem
 
 __all__ = ["HYPERPARAMETERS", "Supervised"]
@@ -127,15 +128,13 @@ class Supervised(Trainer):
 
         return evaluate(task, self._maker(data, TrainConfig()), ranks)
 
-    def count_weights(self, space: str, configuration: Mapping[str, JsonScalar], data: Any) -> int:
-        """Count the weights of the network that a configuration builds for these data.
+    def drafts(self, space: str, data: Any) -> "Drafts":
+        """Return what builds the networks of a space for these data, to be looked at before any is trained."""
+        import torch
 
-        Raises:
-            InfeasibleArchitectureError: the configuration describes nothing that can be trained.
-        """
-        from trainers.networks import count_weights
+        from trainers.drafts import Drafts
 
-        return count_weights(space, configuration, data)
+        return Drafts(space, self.problem(data, TrainConfig(), torch.device("cpu")))
 
     def _maker(self, data: Any, training: TrainConfig) -> "Callable[[torch.device], Problem]":
         return lambda device: self.problem(data, training, device)

@@ -11,6 +11,7 @@ from trainers.reporting import Reporter, TrialResult
 
 if TYPE_CHECKING:
     from trainers.distributed import Ranks
+    from trainers.drafts import Drafts
 
 __all__ = ["Trainer"]
 
@@ -32,7 +33,7 @@ class Trainer(ABC):
     """What is measured on the validation split, and which way is better; the first is the usual objective."""
 
     has_networks: ClassVar[bool] = False
-    """Whether a configuration builds a network whose weights `count_weights` can count."""
+    """Whether a configuration builds a network that `drafts` can look at."""
 
     is_open: ClassVar[bool] = False
     """Whether parameters of any name are allowed, because the configuration goes to a person's own code as it is."""
@@ -163,16 +164,14 @@ class Trainer(ABC):
     def evaluate(self, task: EvaluateTask, data: Any, ranks: "Ranks") -> Mapping[str, float]:
         """Measure the weights of a checkpoint on one split: name -> value, each item counted once."""
 
-    def count_weights(self, space: str, configuration: Mapping[str, JsonScalar], data: Any) -> int:
-        """Count the weights of a configuration's network, without memory for them and in a few milliseconds.
+    def drafts(self, space: str, data: Any) -> "Drafts":
+        """Return what builds and costs the networks of configurations before any of them is trained.
 
         Args:
-            space: name of the search space that builds it.
-            configuration: valid in that space and not refused by it.
+            space: name of the search space that builds them.
             data: what `load` returned.
 
         Raises:
-            InfeasibleArchitectureError: the configuration describes nothing that can be trained.
             NotImplementedError: this trainer has no networks (`has_networks`).
         """
         raise NotImplementedError(f"{type(self).__name__} has no networks")

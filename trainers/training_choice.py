@@ -8,7 +8,7 @@ from pathlib import Path
 
 from search_spaces import catalog
 from search_spaces.configuration import JsonScalar
-from search_spaces.own_files import is_file_reference
+from search_spaces.own_files import is_file_reference, is_python_file
 from search_spaces.space import SearchSpace
 from trainers.config import Parallelism, TrainConfig
 from trainers.custom.references import TRAINING_NAMES, TRAININGS, defines_training, misspelt, script_reference
@@ -22,7 +22,7 @@ from trainers.tensorboard import INSTALL, is_installed
 from trainers.trainer import Trainer
 
 __all__ = [
-    "check_builds_networks",
+    "check_can_train",
     "check_data_options",
     "check_looking_inside",
     "check_parallel",
@@ -77,33 +77,26 @@ def load_named_trainer(reference: str) -> Trainer:
         raise ValueError(str(error)) from error
 
 
+def check_can_train(space: str, trainer: Trainer, reference: str) -> None:
+    """Refuse a space that a trainer cannot train, for want of networks or for parameters that mean nothing to it.
+
+    Raises:
+        ValueError: with every reason.
+    """
+    module = catalog.load(space, has_networks=False)
+    problems = [_without_networks(space, module, trainer), _strange_parameters(module.SPACE, trainer, reference)]
+    if any(problems):
+        raise ValueError("; ".join(filter(None, problems)))
+
+
 def check_parameters(space: SearchSpace, trainer: Trainer, reference: str) -> None:
     """Refuse a space with training parameters that mean nothing to its trainer.
 
     Raises:
         ValueError: with all of them.
     """
-    unknown = [name for name in space.names("training") if name not in trainer.hyperparameters]
-    if unknown and not trainer.is_open:
-        raise ValueError(
-            f"the trainer '{reference}' has no hyperparameter {', '.join(map(repr, unknown))}; "
-            f"known: {', '.join(sorted(trainer.hyperparameters))}"
-        )
-
-
-def check_builds_networks(space: str, trainer: Trainer) -> None:
-    """Refuse a space without networks for a trainer that trains such.
-
-    Raises:
-        ValueError: its module defines no `build_model`, and perhaps a training under a misspelt name.
-    """
-    module = catalog.load(space, has_networks=False)
-    if trainer.has_networks and not callable(getattr(module, "build_model", None)):
-        name = Path(space).name if is_file_reference(space) else space
-        raise ValueError(
-            f"{name} defines nothing to train: needed: build_model(configuration, input_shape, num_classes), or "
-            f"{TRAININGS}{misspelt(module, ('build_model', *TRAINING_NAMES))}"
-        )
+    if problem := _strange_parameters(space, trainer, reference):
+        raise ValueError(problem)
 
 
 def check_ranks(ranks: int, script: str | None) -> None:
@@ -203,6 +196,31 @@ def check_looking_inside(trainer: Trainer | None, *, tensorboard: bool) -> None:
         raise ValueError("only networks of a search space are looked into, and the trainer here has none of it")
     if tensorboard and not is_installed():
         raise ValueError(f"the package tensorboard is not installed; install it: {INSTALL}")
+
+
+def _strange_parameters(space: SearchSpace, trainer: Trainer, reference: str) -> str | None:
+    unknown = [name for name in space.names("training") if name not in trainer.hyperparameters]
+    if not unknown or trainer.is_open:
+        return None
+    return (
+        f"the trainer '{reference}' has no hyperparameter {', '.join(map(repr, unknown))}; "
+        f"known: {', '.join(sorted(trainer.hyperparameters))}"
+    )
+
+
+def _without_networks(space: str, module: object, trainer: Trainer) -> str | None:
+    if not trainer.has_networks or callable(getattr(module, "build_model", None)):
+        return None
+    name = Path(space).name if is_file_reference(space) else space
+    if is_file_reference(space) and not is_python_file(space):
+        return (
+            f"{name} builds no network, as no YAML file does; say who trains its parameters "
+            '(--script "python train.py", or --trainer own.py with fit(context)), or write the space in Python'
+        )
+    return (
+        f"{name} defines nothing to train: needed: build_model(configuration, input_shape, num_classes), or "
+        f"{TRAININGS}{misspelt(module, ('build_model', *TRAINING_NAMES))}"
+    )
 
 
 def _placed_source(place: str | None) -> str | None:

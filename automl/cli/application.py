@@ -34,7 +34,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "export": ("automl.cli.export", "Write all trials of a study as CSV, JSON or parquet."),
     "storage": ("automl.cli.storage", "Bring the tables of a database to the form that this version needs."),
     "doctor": ("automl.cli.doctor", "Look at what a search needs on this machine, and say what is wrong."),
-    "spaces": ("automl.cli.spaces", "List the search spaces, or the parameters of one."),
+    "spaces": ("automl.cli.spaces", "List the search spaces, show one, or check one of your own."),
     "space": ("automl.cli.space", "Compare the search space of a study with the one that it has stored."),
 }
 """Verb -> the module that defines a function, or a group of commands, of that name, and what it does.

@@ -1,26 +1,57 @@
-"""`automl spaces`."""
+"""`automl spaces`: lists the search spaces, shows one, and has commands that look into them."""
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from automl.cli.options import JsonOption
+from automl.cli.space_check import check
+from automl.cli.space_scores import score
+from automl.cli.space_words import count_in_words, drawing, parameter_rows
 from automl.cli.tables import table
-from search_spaces.parameters import Categorical, Parameter
 
 if TYPE_CHECKING:
+    from search_spaces.catalog import SpaceModule
     from search_spaces.space import SearchSpace
 
 __all__ = ["loaded", "spaces"]
 
+_USUAL = "show"
 
-def spaces(
-    name: Annotated[str | None, typer.Argument(help="A space; default: a list of all.", metavar="[NAME]")] = None,
+
+class _ShowByDefault(TyperGroup):
+    """A word that is no command is the name of a space to show."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args[:1] != ["--help"] and args[:1] != ["-h"] and (not args or args[0] not in self.commands):
+            args = [_USUAL, *args]
+        return super().parse_args(ctx, args)
+
+
+spaces = typer.Typer(
+    cls=_ShowByDefault,
+    help="List the search spaces, show one, or check one of your own. `automl spaces NAME` shows a space.",
+    rich_markup_mode=None,
+)
+spaces.command("check")(check)
+spaces.command("score")(score)
+
+
+@spaces.command(_USUAL)
+def show(
+    name: Annotated[
+        str | None, typer.Argument(help="A space by its name or file; default: a list of all.", metavar="[NAME]")
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option("--data", help="Data that the example network is built for.", metavar="DATA")
+    ] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """List the search spaces, or the parameters of one."""
-    return _list(as_json) if name is None else _describe(name, as_json)
+    """List the search spaces, or show one: its parameters, how many there are, and what its default network costs."""
+    return _list(as_json) if name is None else _describe(name, data, as_json)
 
 
 def loaded(name: str, study: str | None = None) -> "SearchSpace":
@@ -29,15 +60,19 @@ def loaded(name: str, study: str | None = None) -> "SearchSpace":
     Raises:
         InvalidSpecError: there is none, or it cannot be used.
     """
+    return _module(name, "the command line" if study is None else f"study '{study}'").SPACE
+
+
+def _module(name: str, origin: str) -> "SpaceModule":
     from automl.errors import InvalidSpecError
     from search_spaces import catalog
     from search_spaces.discovery import PluginImportError
     from search_spaces.errors import InvalidSpaceError, SpaceNameClashError, UnknownSearchSpaceError
 
     try:
-        return catalog.load(name, has_networks=False).SPACE
+        return catalog.load(name, has_networks=False)
     except (UnknownSearchSpaceError, SpaceNameClashError, InvalidSpaceError, PluginImportError) as error:
-        raise InvalidSpecError([str(error)], "the command line" if study is None else f"study '{study}'") from error
+        raise InvalidSpecError([str(error)], origin) from error
 
 
 def _list(as_json: bool) -> int:
@@ -45,35 +80,119 @@ def _list(as_json: bool) -> int:
 
     found = [catalog.load(name).SPACE for name in catalog.available()]
     if as_json:
-        typer.echo(
-            json.dumps(
-                [{"name": s.name, "task": s.task, "size": s.size(), "description": s.description} for s in found],
-                indent=2,
-            )
-        )
+        facts = [
+            {
+                "name": space.name,
+                "task": space.task,
+                "size": space.size(),
+                "different": space.different(),
+                "has_defaults": space.defaults is not None,
+                "description": space.description,
+            }
+            for space in found
+        ]
+        typer.echo(json.dumps(facts, indent=2))
         return 0
-    rows = [(space.name, space.task, len(space.parameters), space.description) for space in found]
-    for line in table(("space", "task", "parameters", "description"), rows):
+    rows = [
+        (
+            space.name,
+            space.task,
+            len(space.parameters),
+            count_in_words(space.size()),
+            count_in_words(space.different(), none="-"),
+            "yes" if space.defaults is not None else "no",
+            space.description,
+        )
+        for space in found
+    ]
+    for line in table(("space", "task", "parameters", "size", "networks", "defaults", "description"), rows):
         typer.echo(line)
     return 0
 
 
-def _describe(name: str, as_json: bool) -> int:
-    space = loaded(name)
+def _describe(name: str, data: str | None, as_json: bool) -> int:
+    module = _module(name, "the command line")
+    space = module.SPACE
+    example = _example(name, module, data)
     if as_json:
-        typer.echo(json.dumps({**space.to_json(), "size": space.size()}, indent=2))
+        facts = {"size": space.size(), "different": space.different(), "notes": list(space.notes)}
+        typer.echo(json.dumps({**space.to_json(), **facts, **_own_facts(module), "example": example}, indent=2))
         return 0
     typer.echo(f"{space.name}: {space.description}")
-    rows = [(key, parameter.role, _values(parameter)) for key, parameter in space.parameters.items()]
-    for line in table(("parameter", "role", "values"), rows):
+    for line in table(("parameter", "role", "values", "default", "condition"), parameter_rows(space)):
         typer.echo(line)
+    configurations = f"{count_in_words(space.size())} configurations"
+    networks = "" if space.different() is None else f", {count_in_words(space.different())} different networks"
+    typer.echo(f"\n{configurations}{networks}; task {space.task}")
+    for fact, count in _own_facts(module).items():
+        typer.echo(f"{fact}: {count:,}")
+    for note in space.notes:
+        typer.echo(f"note: {note}")
+    if example is not None:
+        _print_example(example)
     return 0
 
 
-def _values(parameter: Parameter) -> str:
-    """What a parameter may be, as a person writes it: `adam | sgd`, `0.001 to 0.1 (log)`, `8 to 32 in steps of 8`."""
-    if isinstance(parameter, Categorical):
-        return " | ".join(map(str, parameter.choices))
-    scale = " (log)" if parameter.log else ""
-    step = f" in steps of {parameter.step:g}" if parameter.step not in (None, 1) else ""
-    return f"{parameter.low:g} to {parameter.high:g}{step}{scale}"
+def _own_facts(module: "SpaceModule") -> Mapping[str, Any]:
+    """What a module counts itself."""
+    tell = getattr(module, "facts", None)
+    return {} if tell is None else dict(tell())
+
+
+def _example(name: str, module: "SpaceModule", data: str | None) -> dict[str, Any] | None:
+    """The default network and its costs; None: nobody knows what it would be fed, or the space builds none."""
+    if not callable(getattr(module, "build_model", None)):
+        return None
+    from automl.cli.space_check import sample_for
+    from search_spaces import catalog
+    from trainers.space_trial import part_costs
+
+    space, sample = module.SPACE, sample_for(name, data)
+    configuration = space.defaults if space.defaults is not None else _feasible(space)
+    if sample is None or configuration is None:
+        return None
+    try:
+        whole, parts = part_costs(name, configuration, sample)
+    except Exception as error:  # a person's code may raise anything, and its parameters can be shown all the same
+        return {"data": sample.words, "problem": f"{type(error).__name__}: {error}"}
+    declare = getattr(module, "costs", None)
+    declared = {} if declare is None else declare(configuration, sample.input_shape, sample.num_outputs)
+    graph = catalog.graph(module, configuration)
+    return {
+        "is_default": space.defaults is not None,
+        "data": sample.words,
+        "configuration": configuration.as_dict(),
+        "parameters": whole.parameters,
+        "declared_parameters": getattr(declared, "declared_parameters", None),
+        "multiply_adds": whole.multiply_adds,
+        "parts": [
+            {"name": p.name, "kind": p.kind, "parameters": p.parameters, "multiply_adds": p.multiply_adds}
+            for p in parts
+        ],
+        "cell": [] if graph is None else list(drawing(graph)),
+    }
+
+
+def _feasible(space: "SearchSpace") -> Any:
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    drawn = (space.sample(rng) for _ in range(100))
+    return next((configuration for configuration in drawn if space.refusal(configuration) is None), None)
+
+
+def _print_example(example: Mapping[str, Any]) -> None:
+    if "problem" in example:
+        typer.echo(f"\nno network for {example['data']} can be shown: {example['problem']}")
+        return
+    which = "the default network" if example["is_default"] else "a random network"
+    typer.echo(f"\n{which} for {example['data']}:")
+    rows = [(p["name"], p["kind"], f"{p['parameters']:,}", f"{p['multiply_adds']:,}") for p in example["parts"]]
+    total = ("all", "", f"{example['parameters']:,}", f"{example['multiply_adds']:,}")
+    for line in table(("part", "kind", "weights", "multiply-adds"), [*rows, total]):
+        typer.echo(f"  {line}")
+    declared = example["declared_parameters"]
+    if declared is not None and declared != example["parameters"]:
+        typer.echo(f"  with the weights of dead edges: {declared:,}")
+    for line in example["cell"]:
+        typer.echo(f"  {line}")

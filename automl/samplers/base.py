@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from search_spaces.configuration import Configuration
 from search_spaces.space import SearchSpace
@@ -24,6 +24,9 @@ class Sampler(ABC):
         direction: whether larger or smaller objectives are better.
     """
 
+    has_parents: ClassVar[bool] = False
+    """Whether proposals descend from trials, whose weights they may begin with; `parents` and `parent` say which."""
+
     def __init__(self, direction: Direction) -> None:
         self.direction: Direction = direction
 
@@ -41,3 +44,22 @@ class Sampler(ABC):
         Returns:
             A valid configuration; it may be infeasible or known already, the scheduler looks after that.
         """
+
+    def parents(self, space: SearchSpace, trials: Sequence[Trial]) -> Sequence[Trial]:
+        """The trials that a next proposal may descend from, or a later one; their weights are kept.
+
+        Args:
+            space: as for `suggest`.
+            trials: as for `suggest`.
+        """
+        return ()
+
+    def parent(self, space: SearchSpace, configuration: Configuration, trials: Sequence[Trial]) -> Trial | None:
+        """The one of `parents` that a proposal begins with the weights of; a pure function. None: it has no parent.
+
+        Args:
+            space: as for `suggest`.
+            configuration: what was proposed.
+            trials: what `suggest` was shown.
+        """
+        return None

@@ -7,8 +7,9 @@ and a resume goes on with it; hyperparameters evolve together with the architect
 
 from collections.abc import Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
+from automl.inheritance import nearest
 from automl.objective import loss_of, observed_value
 from automl.samplers.base import Sampler
 from search_spaces.configuration import Configuration
@@ -29,6 +30,8 @@ class EvolutionSampler(Sampler):
     Old trials leave the population whatever their value ("aging"), so that a network that was only lucky once does
     not stay for ever. The first `population_size` trials are random.
     """
+
+    has_parents: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -69,6 +72,19 @@ class EvolutionSampler(Sampler):
         contestants = rng.choice(len(population), size=self.tournament_size, replace=False)
         winner = min((population[i] for i in contestants), key=lambda t: (loss_of(t, self.direction), t.number))
         return space.mutate(Configuration(winner.configuration), rng, names=self._mutable_names(space, rng))
+
+    def parents(self, space: SearchSpace, trials: Sequence[Trial]) -> Sequence[Trial]:
+        """The population, but for results of elsewhere, which have no weights here."""
+        return [trial for trial in self._population(space, trials) if not trial.is_imported]
+
+    def parent(self, space: SearchSpace, configuration: Configuration, trials: Sequence[Trial]) -> Trial | None:
+        """The member of the population that is nearest to a child, in most cases the tournament's winner.
+
+        Another member may have the very architecture that the mutation led to: then more weights fit.
+        """
+        if len(self._population(space, trials)) < self.population_size:
+            return None  # it was drawn
+        return nearest(space, configuration, self.parents(space, trials), self.direction)
 
     def _population(self, space: SearchSpace, trials: Sequence[Trial]) -> Sequence[Trial]:
         """The youngest trials with a value, oldest first; those of another version of the space stay out."""

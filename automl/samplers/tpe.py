@@ -5,6 +5,7 @@ liar as in Optuna 5. The database is never asked: the snapshot becomes an in-mem
 a suggestion has no SQL in it.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -67,14 +68,22 @@ class TpeSampler(Sampler):
         results = sum(frozen.state is not OptunaState.RUNNING for frozen in learned)
         most = MOST_INFEASIBLE_PER_LEARNED * results if len(learned) >= startup else 0
         shown = infeasible[max(0, len(infeasible) - most) :]
-        sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=startup)
+        sampler = _estimator(seed, startup, space.is_conditional)
         storage = optuna.storages.InMemoryStorage()
         with without_chatter():
             study_id = storage.create_new_study([_optuna_direction(self.direction)], "snapshot")
         for frozen in (*learned, *shown):
             storage.create_new_trial(study_id, template_trial=frozen)
         study = optuna.load_study(study_name="snapshot", storage=storage, sampler=sampler)
-        return space.validate(study.ask(dict(distributions)).params)
+        # The estimator knows no conditions and no dependent bounds: what must not be there is dropped.
+        return space.complete(study.ask(dict(distributions)).params, rng)
+
+
+def _estimator(seed: int, startup_trials: int, is_conditional: bool) -> optuna.samplers.TPESampler:
+    """Optuna's estimator; where parameters are not always there, it models those together that occur together."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)  # groups, since 2021
+        return optuna.samplers.TPESampler(seed=seed, n_startup_trials=startup_trials, group=is_conditional)
 
 
 def _optuna_direction(direction: Direction) -> optuna.study.StudyDirection:

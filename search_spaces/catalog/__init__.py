@@ -2,7 +2,7 @@
 
 Only the module that is asked for is imported. A space may also come from an installed package, through the
 entry-point group `automl.search_spaces`, from any importable module, such as `my_project.spaces.tiny`, or from a file,
-such as `spaces/tiny.py`.
+such as `spaces/tiny.py` or `spaces/tiny.yaml`.
 """
 
 import importlib
@@ -14,8 +14,10 @@ from search_spaces.configuration import JsonScalar
 from search_spaces.discovery import entry_points, import_plugin, is_importable, module_names
 from search_spaces.errors import InvalidSpaceError, SpaceNameClashError, UnknownSearchSpaceError
 from search_spaces.graph import NetworkGraph
-from search_spaces.own_files import import_file, is_file_reference
+from search_spaces.own_files import is_file_reference
+from search_spaces.parameters import PlainValue
 from search_spaces.space import SearchSpace
+from search_spaces.space_files import load_space_file
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -37,11 +39,11 @@ class SpaceModule(Protocol):
     SPACE: SearchSpace
 
     @staticmethod
-    def build_model(configuration: Mapping[str, JsonScalar], input_shape: Any, num_classes: int) -> "nn.Module":
+    def build_model(configuration: Mapping[str, PlainValue], input_shape: Any, num_classes: int) -> "nn.Module":
         """Build the network that a configuration describes, with fresh weights from torch's global generator.
 
         Args:
-            configuration: valid in `SPACE` and not refused by it.
+            configuration: valid in `SPACE` and not refused by it; a choice that is a list is that list.
             input_shape: what the space's task feeds: an ImageShape, TextShape or TableShape of `search_spaces.shapes`.
             num_classes: number of logits; 1 where a number is to be told.
 
@@ -64,12 +66,12 @@ def load(reference: str, *, has_networks: bool = True) -> SpaceModule:
 
     Args:
         reference: a name of the catalogue, the name of an entry point, a dotted import path, or the path of a `.py`
-            file.
+            or `.yaml` file.
         has_networks: whether it must define `build_model`; a training of a person's own builds what it likes.
 
     Raises:
         UnknownSearchSpaceError: nothing of that name exists.
-        InvalidSpaceError: the module lacks `SPACE` or `build_model`.
+        InvalidSpaceError: the module lacks `SPACE` or `build_model`, or a file's space cannot be.
         SpaceNameClashError: an installed package uses a name of the catalogue or of another package.
         PluginImportError: the module cannot be imported.
     """
@@ -79,7 +81,7 @@ def load(reference: str, *, has_networks: bool = True) -> SpaceModule:
     if reference in points:
         return _checked(points[reference].load(), reference, has_networks)
     if is_file_reference(reference) and Path(reference).expanduser().is_file():
-        return _checked(import_file(Path(reference)), reference, has_networks)
+        return _checked(load_space_file(Path(reference).expanduser()), reference, has_networks)
     if is_importable(reference):
         return _checked(import_plugin(reference), reference, has_networks)
     raise UnknownSearchSpaceError(reference, available())

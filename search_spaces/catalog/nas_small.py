@@ -7,8 +7,8 @@ of a second.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
-from search_spaces.configuration import Configuration, JsonScalar
-from search_spaces.genotype import EDGES, NO_PATH, OPERATIONS, CellGenotype, edge_name
+from search_spaces.configuration import JsonScalar
+from search_spaces.genotype import EDGE_NAMES, OPERATIONS, CellGenotype, canonical_edges, why_no_path
 from search_spaces.graph import NetworkGraph, cell_graph
 from search_spaces.parameters import Categorical, Float, Integer, Parameter
 from search_spaces.space import SearchSpace
@@ -19,15 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["SPACE", "build_model", "graph"]
 
 
-def _canonical(configuration: Configuration) -> Mapping[str, JsonScalar]:
-    return configuration.replace(**CellGenotype.from_configuration(configuration).pruned().to_configuration())
-
-
-def _refuse(configuration: Configuration) -> str | None:
-    return None if CellGenotype.from_configuration(configuration).has_path() else NO_PATH
-
-
-_EDGES: dict[str, Parameter] = {edge_name(edge): Categorical(choices=OPERATIONS, role="architecture") for edge in EDGES}
+_EDGES: dict[str, Parameter] = {name: Categorical(choices=OPERATIONS, role="architecture") for name in EDGE_NAMES}
 
 SPACE = SearchSpace(
     "nas_small",
@@ -55,8 +47,9 @@ SPACE = SearchSpace(
         "label_smoothing": 0.05,
         "augmentation": 0.2,
     },
-    canonical=_canonical,
-    refuse=_refuse,
+    canonical=canonical_edges,
+    canonical_over=EDGE_NAMES,
+    refuse=why_no_path,
     description="Cells of four nodes and five operations, their width and depth, and how they are trained.",
 )
 

@@ -10,6 +10,7 @@ from search_spaces.configuration import JsonScalar
 from search_spaces.parameters import Categorical, Float, Integer
 from search_spaces.shapes import TableShape
 from search_spaces.space import SearchSpace
+from search_spaces.table_training import table_training, usual_table_training
 
 if TYPE_CHECKING:
     from torch import nn
@@ -25,10 +26,7 @@ SPACE = SearchSpace(
         "norm": Categorical(choices=("none", "batch", "layer"), role="architecture"),
         "activation": Categorical(choices=("relu", "gelu", "silu"), role="architecture"),
         "dropout": Float(low=0.0, high=0.5, step=0.05, role="architecture"),
-        "optimizer": Categorical(choices=("sgd", "adam", "adamw")),
-        "learning_rate": Float(low=1e-4, high=3e-2, log=True),
-        "weight_decay": Float(low=1e-6, high=1e-1, log=True),
-        "batch_size": Categorical(choices=(32, 64, 128, 256, 512), ordered=True),
+        **table_training(highest_learning_rate=3e-2, optimizers=("sgd", "adam", "adamw")),
     },
     task="tabular",
     defaults={
@@ -38,10 +36,7 @@ SPACE = SearchSpace(
         "norm": "layer",
         "activation": "silu",
         "dropout": 0.05,
-        "optimizer": "adamw",
-        "learning_rate": 2e-3,
-        "weight_decay": 1e-2,
-        "batch_size": 128,
+        **usual_table_training(learning_rate=2e-3),
     },
     description="Fully connected layers over numbers and categories of a table's row, and how they are trained.",
 )

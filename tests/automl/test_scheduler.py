@@ -286,14 +286,12 @@ class Stubborn(Sampler):
         return Configuration({"x": 0.5})
 
 
-def test_scheduler_configuration_that_ran_out_of_memory_is_not_tried_again() -> None:
+def test_scheduler_configuration_that_was_tried_is_not_tried_again_by_itself() -> None:
     stubborn = Scheduler(space=SPACE, sampler=Stubborn("maximize"), pruner=NoPruner("maximize", 9), seed=0)
-    failed = make_trial(0, {"x": 0.5}, state=TrialState.FAILED, cause="user_error")
-    assert isinstance(stubborn.next_action([failed], []), Start)
-    greedy = make_trial(0, {"x": 0.5}, state=TrialState.FAILED, cause="oom")
-    action = stubborn.next_action([greedy], [])
-    assert isinstance(action, Refuse)
-    assert action.reason == "it ran out of memory as trial 0"
+    for cause in ("user_error", "oom"):
+        action = stubborn.next_action([make_trial(0, {"x": 0.5}, state=TrialState.FAILED, cause=cause)], [])
+        assert isinstance(action, Start)
+        assert action.configuration["x"] != 0.5
 
 
 def test_scheduler_asks_the_search_too_what_cannot_be_trained() -> None:

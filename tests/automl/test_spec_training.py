@@ -10,6 +10,7 @@ import pytest
 from automl.artifacts import Artifacts
 from automl.continuation import continued, stored_form
 from automl.errors import InvalidSpecError
+from automl.inheritance import Origin
 from automl.spec import SearchSpec
 from automl.tasks import train_task
 from search_spaces.configuration import Configuration
@@ -155,7 +156,7 @@ def test_constants_become_what_the_parameters_are_and_reach_the_training() -> No
     defaults = spec.search_space.defaults
     assert defaults is not None
     lease = Lease(trial_id=1, number=0, attempt=1, owner="me")
-    task = train_task(spec, Artifacts(root="/a", study="s"), lease, defaults, None)
+    task = train_task(spec, Artifacts(root="/a", study="s"), lease, defaults, Origin())
     assert (task.training.patience, task.training.compile, task.training.loss) == (3, True, "focal")
     assert task.configuration == dict(defaults)
 
@@ -217,7 +218,7 @@ def test_constants_of_own_code_stand_in_its_configuration(tmp_path: Path) -> Non
     space = str(write(tmp_path, "own.py", OWN_FIT))
     spec = spec_of(space=space, set={"depth": "3", "name": "deep", "fast": "true", "rate": "1e-3", "patience": 2})
     lease = Lease(trial_id=1, number=0, attempt=1, owner="me")
-    task = train_task(spec, Artifacts(root="/a", study="s"), lease, Configuration({"x": 0.5}), None)
+    task = train_task(spec, Artifacts(root="/a", study="s"), lease, Configuration({"x": 0.5}), Origin())
     assert task.configuration == {"depth": 3, "name": "deep", "fast": True, "rate": 0.001, "x": 0.5}
     assert task.training.patience == 2
     assert "nothing is left to search: all parameters of the space 'own'" in problems_of(space=space, set={"x": "1"})
@@ -231,7 +232,7 @@ def test_constant_takes_the_place_of_a_searched_parameter_of_the_training() -> N
     defaults = spec.search_space.defaults
     assert defaults is not None
     lease = Lease(trial_id=1, number=0, attempt=1, owner="me")
-    task = train_task(spec, Artifacts(root="/a", study="s"), lease, defaults, None)
+    task = train_task(spec, Artifacts(root="/a", study="s"), lease, defaults, Origin())
     assert (task.training.optimizer, task.training.batch_size, task.training.learning_rate) == ("muon", 32, 0.5)
     assert spec.whole_space.validate(task.configuration)["batch_size"] == 32, "what builds the network is given it all"
     assert task.configuration["optimizer"] == "adamw", "what the space knows stands for what it does not"
@@ -242,11 +243,11 @@ def test_constant_of_own_code_takes_the_place_of_a_searched_parameter(tmp_path: 
     spec = spec_of(space=str(write(tmp_path, "own.py", text)), set={"x": "1"})
     assert spec.search_space.names() == ("y",)
     lease = Lease(trial_id=1, number=0, attempt=1, owner="me")
-    task = train_task(spec, Artifacts(root="/a", study="s"), lease, Configuration({"y": 0.5}), None)
+    task = train_task(spec, Artifacts(root="/a", study="s"), lease, Configuration({"y": 0.5}), Origin())
     assert task.configuration == {"x": 1.0, "y": 0.5}
 
 
-def test_constant_that_a_space_without_defaults_does_not_know_has_nothing_to_stand_for_it(tmp_path: Path) -> None:
+def test_first_choice_stands_for_a_constant_that_a_space_without_defaults_does_not_know(tmp_path: Path) -> None:
     text = """
         from search_spaces import Categorical, Float, SearchSpace
         optimizers = Categorical(choices=("sgd", "adam"))
@@ -254,9 +255,12 @@ def test_constant_that_a_space_without_defaults_does_not_know_has_nothing_to_sta
         def build_model(configuration, input_shape, num_classes):
             raise NotImplementedError
         """
-    space = str(write(tmp_path, "space.py", text))
-    assert "the space 'mine' has no defaults" in problems_of(space=space, set={"optimizer": "muon"})
-    assert spec_of(space=space, set={"optimizer": "adam"}).search_space.names() == ("learning_rate",)
+    spec = spec_of(space=str(write(tmp_path, "space.py", text)), set={"optimizer": "muon"})
+    assert spec.search_space.names() == ("learning_rate",)
+    lease = Lease(trial_id=1, number=0, attempt=1, owner="me")
+    task = train_task(spec, Artifacts(root="/a", study="s"), lease, Configuration({"learning_rate": 0.05}), Origin())
+    assert task.training.optimizer == "muon"
+    assert spec.whole_space.validate(task.configuration) == {"optimizer": "sgd", "learning_rate": 0.05}
 
 
 def test_places_of_data_become_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

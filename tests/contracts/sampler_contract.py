@@ -27,6 +27,18 @@ MIXED_SPACE = SearchSpace(
     },
 )
 
+DEPENDENT_SPACE = SearchSpace(
+    "dependent",
+    {
+        "a": Integer(low=0, high=100),
+        "b": Integer(low=0, high=100, at_most="100 - a"),
+        "operation": Categorical(choices=("conv", "pool", "skip"), role="architecture"),
+        "kernel": Integer(low=1, high=7, step=2, when={"operation": ("conv", "pool")}, role="architecture"),
+        "groups": Categorical(choices=(1, 2), when={"operation": "conv", "kernel": (3, 5)}, role="architecture"),
+        "rate": Float(low=1e-5, high=1e-1, log=True),
+    },
+)
+
 
 def history(count: int, states: Sequence[TrialState] = (TrialState.COMPLETE,)) -> list[Trial]:
     rng = np.random.default_rng(1)
@@ -45,6 +57,10 @@ def history(count: int, states: Sequence[TrialState] = (TrialState.COMPLETE,)) -
             )
         )
     return trials
+
+
+LONG = 100
+"""Trials of a long search."""
 
 
 class SamplerContract:
@@ -96,3 +112,17 @@ class SamplerContract:
         old = make_trial(0, {"gone": 1.0}, value=0.5)
         wide = make_trial(1, MIXED_SPACE.sample(np.random.default_rng(0)).replace(layers=99), value=0.5)
         MIXED_SPACE.validate(sampler.suggest(MIXED_SPACE, [old, wide, *history(20)[2:]], np.random.default_rng(0)))
+
+    def test_conditions_and_bounds_hold_over_a_long_search(self, sampler: Sampler) -> None:
+        trials: list[Trial] = []
+        for number in range(LONG):
+            configuration = sampler.suggest(DEPENDENT_SPACE, trials, np.random.default_rng(number))
+            a, b, operation = (configuration[name] for name in ("a", "b", "operation"))
+            assert isinstance(a, int)
+            assert isinstance(b, int)
+            assert a + b <= 100
+            assert ("kernel" in configuration) == (operation != "skip")
+            assert DEPENDENT_SPACE.validate(configuration) == configuration
+            trials.append(make_trial(number, configuration, value=float(a - b)))
+        keys = {DEPENDENT_SPACE.key(trial.configuration) for trial in trials}
+        assert len(keys) > LONG // 2

@@ -4,7 +4,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from search_spaces.cost import count_multiply_adds, count_parameters
+from search_spaces import catalog
+from search_spaces.cost import costs, costs_of_parts, count_multiply_adds, count_parameters
+from search_spaces.example_inputs import EXAMPLE_OUTPUTS, EXAMPLE_SHAPES, example_inputs
+from search_spaces.shapes import InputShape, TableShape, TextShape
 
 
 class _WithBareWeights(nn.Module):
@@ -120,3 +123,53 @@ def test_counts_of_a_network_without_memory_are_the_same() -> None:
         weightless = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8))
     assert count_parameters(weightless) == 3 * 8 * 9 + 8 + 16
     assert count_multiply_adds(weightless, (3, 8, 8)) == 64 * 8 * 27
+
+
+def test_costs_of_a_chain_are_those_of_arithmetic() -> None:
+    model = nn.Sequential(nn.Linear(10, 20), nn.ReLU(), nn.Linear(20, 3))
+    found = costs(model, torch.rand(1, 10))
+    assert (found.parameters, found.multiply_adds) == (220 + 63, 200 + 60)
+    assert found.weight_bytes == 4 * (220 + 63)
+    # The input for the first layer's weights, and the ReLU's answer for itself and for the second layer.
+    assert found.activation_bytes == 4 * (10 + 20)
+    assert found.latency_ms is None
+    timed = costs(model, torch.rand(1, 10), latency_of=2)
+    assert timed.latency_ms is not None and timed.latency_ms > 0.0
+
+
+def test_costs_of_parts_add_up_to_the_whole() -> None:
+    model = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.Sequential(nn.ReLU(), nn.Conv2d(4, 2, 1)), nn.Flatten())
+    parts = costs_of_parts(model, torch.empty(1, 1, 6, 6, device="meta"))
+    assert [(part.name, part.kind) for part in parts] == [("0", "Conv2d"), ("1", "Sequential"), ("2", "Flatten")]
+    assert [part.multiply_adds for part in parts] == [36 * 4 * 9, 36 * 8, 0]
+    assert sum(part.parameters for part in parts) == count_parameters(model)
+
+
+@pytest.mark.parametrize("name", catalog.available())
+def test_costs_of_every_space_are_exact(name: str) -> None:
+    module = catalog.load(name)
+    configuration, shape = module.SPACE.defaults, EXAMPLE_SHAPES[module.SPACE.task]
+    assert configuration is not None
+    with torch.device("meta"):
+        model = module.build_model(module.SPACE.plain(configuration), shape, EXAMPLE_OUTPUTS)
+    inputs = example_inputs(shape, 1)
+    found = costs(model, *inputs)
+    assert found.parameters == sum(weight.numel() for weight in model.parameters()) > 0
+    assert found.activation_bytes > 0
+    parts = costs_of_parts(model, *inputs)
+    assert sum(part.multiply_adds for part in parts) <= found.multiply_adds
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [(3, 4, 5), TextShape(length=7, vocabulary=11), TableShape(numbers=2), TableShape(numbers=0, categories=(3,))],
+)
+def test_example_inputs_are_of_their_shape(shape: InputShape) -> None:
+    inputs = example_inputs(shape, 6, torch.Generator().manual_seed(1))
+    assert all(len(part) == 6 for part in inputs)
+    again = example_inputs(shape, 6, torch.Generator().manual_seed(1))
+    assert all(torch.equal(part, other) for part, other in zip(inputs, again, strict=True))
+    sizes = [tuple(shape)] if type(shape) is tuple else [(7,)]
+    if isinstance(shape, TableShape):
+        sizes = [(shape.numbers,), (len(shape.categories),)]
+    assert [tuple(part.shape[1:]) for part in inputs] == sizes

@@ -83,3 +83,14 @@ def test_graph_draws_dead_edges_too() -> None:
     drawn = catalog.graph(nas_small, configuration(cell(e03="conv3x3", e01="skip")))
     assert drawn is not None
     assert {(edge.label, edge.live) for edge in drawn.edges} == {("conv3x3", True), ("skip", False)}
+
+
+def test_different_networks_are_counted_quickly() -> None:
+    # 5,260 cells, 5 widths, 2 depths, 7 shares of dropout
+    assert SPACE.different() == 5260 * 5 * 2 * 7
+
+
+def test_key_is_equal_for_cells_that_differ_in_the_numbers_of_nodes_and_in_skips() -> None:
+    cells = [cell(e01="conv3x3", e13="conv1x1"), cell(e02="conv3x3", e23="conv1x1")]
+    cells.append(cell(e01="conv3x3", e12="skip", e23="conv1x1"))
+    assert len({SPACE.key(configuration(genotype)) for genotype in cells}) == 1

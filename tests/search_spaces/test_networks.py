@@ -1,50 +1,15 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import nn
 
 from search_spaces import InfeasibleArchitectureError
 from search_spaces.cost import count_parameters
 from search_spaces.genotype import EDGES, OPERATIONS, CellGenotype
-from search_spaces.networks import CellNetwork, Skeleton
+from search_spaces.networks import CellNetwork
 from tests.search_spaces.cells import cell, uniform_cell
 
 SIZES = [(1, 1), (2, 2), (3, 3), (5, 3), (8, 8), (2, 128), (1, 9), (28, 28), (32, 32), (97, 64)]
-
-
-@pytest.mark.parametrize(
-    ("height", "width", "stem", "reductions", "map_size"),
-    [
-        (1, 1, [(1, 1)], [], (1, 1)),
-        (2, 2, [(1, 1)], [], (2, 2)),
-        (5, 3, [(1, 1)], [(2, 2)], (3, 2)),
-        (8, 8, [(1, 1)], [(2, 2)], (4, 4)),
-        (28, 28, [(1, 1)], [(2, 2)] * 2, (7, 7)),
-        (32, 32, [(1, 1)], [(2, 2)] * 2, (8, 8)),
-        (64, 64, [(1, 1)], [(2, 2)] * 3, (8, 8)),
-        (224, 224, [(2, 2)] * 2, [(2, 2)] * 3, (7, 7)),
-        (2, 128, [(1, 2)], [(1, 2)] * 3, (2, 8)),
-        (1, 9, [(1, 1)], [(1, 2)], (1, 5)),
-    ],
-)
-def test_skeleton_fits_the_images(
-    height: int,
-    width: int,
-    stem: list[tuple[int, int]],
-    reductions: list[tuple[int, int]],
-    map_size: tuple[int, int],
-) -> None:
-    skeleton = Skeleton.fitting(height, width)
-    assert (list(skeleton.stem), list(skeleton.reductions), skeleton.map_size) == (stem, reductions, map_size)
-
-
-@given(st.integers(1, 5000), st.integers(1, 5000))
-def test_skeleton_last_map_is_small_but_never_empty(height: int, width: int) -> None:
-    skeleton = Skeleton.fitting(height, width)
-    for size, last in zip((height, width), skeleton.map_size, strict=True):
-        assert min(size, 2) <= last <= 8
 
 
 @pytest.mark.parametrize(("height", "width"), SIZES)

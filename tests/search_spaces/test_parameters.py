@@ -219,13 +219,11 @@ def test_float_takes_an_integer_as_the_same_number() -> None:
         (lambda: Float(low=False, high=1.0), "low=False is no finite number"),
         (lambda: Float(low="0", high=1.0), "low='0' is no finite number"),  # type: ignore[arg-type]  # as from YAML
         (lambda: Float(low=-1e300, high=1e300), "too wide"),
-        (lambda: Float(low=0.0, high=1.0, step=0.3), "take 0.9 or 1.2"),
-        (lambda: Float(low=0.0, high=1.0, step=2.0), "take 2"),
+        (lambda: Float(low=0.0, high=1.0, step=2.0), "step=2.0 is more than the whole range"),
         (lambda: Float(low=0.0, high=1.0, step=0.0), "step=0.0 is not positive"),
         (lambda: Float(low=0.0, high=1.0, step=1e-9), "leave it out"),
         (lambda: Float(low=0.1, high=1.0, step=0.1, log=True), "exclude each other"),
         (lambda: Float(low=1 / 3, high=1 / 3 + 123 / 7, step=1 / 7), "too many digits"),
-        (lambda: Integer(low=1, high=10, step=2), "take 9 or 11"),
         (lambda: Integer(low=1, high=True), "high=True is no integer"),
         (lambda: Integer(low=1, high=2.5), "high=2.5 is no integer"),  # type: ignore[arg-type]  # as from YAML
         (lambda: Integer(low=1, high=9, step=-1), "step=-1 is not positive"),
@@ -233,8 +231,15 @@ def test_float_takes_an_integer_as_the_same_number() -> None:
         (lambda: Categorical(choices=()), "there are no choices"),
         (lambda: Categorical(choices=(1, True)), "choice True is there twice"),
         (lambda: Categorical(choices=(0, False, 0.0)), "choice False is there twice"),
-        (lambda: Categorical(choices=(math.nan,)), "choice nan is no finite JSON scalar"),
-        (lambda: Categorical(choices=((1, 2),)), "is no finite JSON scalar"),  # type: ignore[arg-type]  # as from YAML
+        (lambda: Categorical(choices=(math.nan,)), "choice nan is neither a finite JSON scalar"),
+        (lambda: Categorical(choices=({"a": 1},)), "is neither a finite JSON scalar nor a list"),
+        (lambda: Categorical(choices=(((1, 2),),)), "is neither a finite JSON scalar nor a list"),
+        (lambda: Categorical(choices=("1x2", (1, 2))), "choice '1x2' is there twice"),
+        (lambda: Integer(low=1, high=2, when={"a": ()}), "a has no value with which the condition holds"),
+        (lambda: Integer(low=1, high=2, when={"a": math.nan}), "when: a: nan is no finite JSON scalar"),
+        (lambda: Integer(low=1, high=2, when="a"), "when='a' is no mapping"),  # type: ignore[arg-type]  # a likely slip
+        (lambda: Integer(low=1, high=9, at_most="a * b"), "'a' is multiplied by another parameter"),
+        (lambda: Integer(low=1, high=9, at_least="max(a)"), "'max(a)' is not understood"),
         (lambda: Categorical(choices="abc"), "is one text"),  # type: ignore[arg-type]  # a likely slip
         (lambda: Integer(low=1, high=2, role="trainig"), "did you mean 'training'?"),  # type: ignore[arg-type]  # as from YAML
     ],
@@ -261,3 +266,36 @@ def test_constructor_lists_all_mistakes_at_once() -> None:
 def test_parameter_from_json_names_what_is_wrong(description: dict[str, Any], reason: str) -> None:
     with pytest.raises(InvalidParameterError, match=reason.replace("?", r"\?")):
         parameter_from_json(description)
+
+
+def test_range_that_ends_beside_its_grid_ends_on_it_and_says_so() -> None:
+    rate = Float(low=0.0, high=1.0, step=0.3)
+    assert list(rate.values()) == [0.0, 0.3, 0.6, 0.9]
+    assert rate.note == "high=1.0 is not on the grid; the values are 0, 0.3, 0.6, 0.9"
+    odd = Integer(low=1, high=10, step=2)
+    assert list(odd.values()) == [1, 3, 5, 7, 9]
+    assert odd.note == "high=10 is not on the grid; the values are 1, 3, 5, 7, 9"
+    fine = Integer(low=80, high=320, step=16)
+    assert (fine.note, fine.high, fine.size()) == ("", 320, 16)
+    assert Float(low=0.0, high=1.0, step=0.05).note == ""
+
+
+def test_lists_are_choices_under_their_labels() -> None:
+    kernel = Categorical(choices=[[3, 3], [3, 5], "auto"], ordered=True)  # type: ignore[arg-type]  # as from YAML
+    assert kernel.choices == ("3x3", "3x5", "auto")
+    assert [kernel.plain(choice) for choice in kernel.choices] == [(3, 3), (3, 5), "auto"]
+    assert kernel.problem([3, 5]) is None
+    assert kernel.normalise((3, 5)) == "3x5"
+    read = parameter_from_json(json.loads(json.dumps(kernel.to_json())))
+    assert read == kernel
+    assert isinstance(read, Categorical)
+    assert read.plain("3x3") == (3, 3)
+
+
+def test_description_has_conditions_and_bounds_only_where_there_are_some() -> None:
+    assert Integer(low=1, high=9).to_json() == {
+        "type": "integer", "low": 1, "high": 9, "log": False, "step": 1, "role": "training",
+    }  # fmt: skip
+    bounded = Integer(low=1, high=9, at_most="9 - a", when={"op": "conv"})
+    assert bounded.to_json()["when"] == {"op": ["conv"]}
+    assert parameter_from_json(json.loads(json.dumps(bounded.to_json()))) == bounded

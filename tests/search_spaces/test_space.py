@@ -187,27 +187,21 @@ def test_configuration_is_immutable_hashable_and_pickles() -> None:
         configuration["a"] = 2  # type: ignore[index]  # what must not be possible
 
 
-def test_space_without_a_parameter_keeps_defaults_and_gives_its_rules_the_default_of_what_has_left() -> None:
-    space = small_space().without(["optimizer"])
+def test_space_with_a_constant_keeps_defaults_and_gives_its_rules_the_constant() -> None:
+    space = small_space().fixing({"optimizer": "adam"})
     assert (space.names(), space.name) == (("channels", "momentum"), "small")
     assert dict(space.defaults or {}) == {"channels": 16, "momentum": 0.9}
-    assert space.canonical({"channels": 8, "momentum": 0.5}) == {"channels": 8, "momentum": 0.5}, "sgd is the default"
+    assert space.canonical({"channels": 8, "momentum": 0.5}) == {"channels": 8, "momentum": 0.0}, "adam has none"
     assert space.refusal({"channels": 32, "momentum": 0.5}) == "more than 24 channels do not fit"
     assert (space.to_json()["has_canonical"], space.to_json()["has_refuse"]) == (True, True)
+    strange = small_space().fixing({"optimizer": "muon"})
+    assert strange.canonical({"channels": 8, "momentum": 0.5}) == {"channels": 8, "momentum": 0.5}
 
 
-def test_space_without_nothing_is_itself_and_without_everything_is_none() -> None:
+def test_space_with_no_constant_is_itself_and_with_constants_only_is_none() -> None:
     space = small_space()
-    assert space.without([]) is space
+    assert space.fixing({}) is space
     with pytest.raises(InvalidSpaceError, match="there are no parameters"):
-        space.without(space.names())
+        space.fixing({name: 1 for name in space.names()})
     with pytest.raises(ValueError, match="no parameter 'chanels'; did you mean 'channels'"):
-        space.without(["chanels"])
-
-
-def test_space_whose_rules_need_what_has_left_must_have_defaults() -> None:
-    parameters = small_space().parameters
-    ruled = SearchSpace("small", parameters, refuse=_too_large)
-    with pytest.raises(InvalidSpaceError, match="its rules need a value of optimizer; give the space defaults"):
-        ruled.without(["optimizer"])
-    assert SearchSpace("small", parameters).without(["optimizer"]).names() == ("channels", "momentum")
+        space.fixing({"chanels": 8})

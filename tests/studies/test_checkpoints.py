@@ -284,6 +284,20 @@ def test_trim_leaves_the_weights_of_the_winner_alone(study: Study, root: Path) -
     assert ledger.best(winner) is None
 
 
+def test_trim_keeps_the_weights_that_are_needed_until_they_are_not(study: Study, root: Path) -> None:
+    needed: set[int] = set()
+    ledger = CheckpointLedger(study, root, lambda trials: {trial.id for trial in trials if trial.number in needed})
+    for number, (state, value) in enumerate([(TrialState.COMPLETE, 0.9), (TrialState.PRUNED, 0.2)] * 2):
+        lease = begin(study)
+        for epoch in (1, 2):
+            report(study, root, lease, epoch, value / epoch)
+        study.tell(lease, state, value=value if state is TrialState.COMPLETE else None)
+        needed = {number - 1, number}
+        ledger.trim(study.trials()[number])
+    left = sorted((path.parent.name, path.stem) for path in root.rglob("*.pt"))
+    assert left == [("0", "1-1"), ("2", "1-1"), ("3", "1-1")], "the best trial, and the best epochs of those needed"
+
+
 def test_trim_spares_a_better_trial_of_another_process_that_ends_meanwhile(
     study: Study, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
+from search_spaces.way_back import Kept, peak_on_the_way_back
 from tests.trainers.training import Script, tiny_task
 from trainers.config import OptimizerName, TrainConfig
 from trainers.data.arrays import ImageData
@@ -19,7 +20,6 @@ from trainers.estimates import OPTIMIZER_STATES, check_fits, estimate_epoch_s, e
 from trainers.optimizers import build_optimizer
 from trainers.problem import Batch
 from trainers.tasks import load_trainer
-from trainers.way_back import Kept, peak_on_the_way_back
 
 
 class Attention(nn.Module):

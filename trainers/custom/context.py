@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from search_spaces.configuration import JsonScalar
+from search_spaces.parameters import PlainValue
 from trainers.checkpoint import Checkpoint, checkpoint_name, write_checkpoint
 from trainers.config import TrainTask
 from trainers.custom.course import Course, origin_of
@@ -30,7 +30,7 @@ class Context:
     Reading a field never communicates. `report` is to be called by every rank, equally often.
 
     Attributes:
-        configuration: name -> value, the constants of `--set` among them.
+        configuration: name -> value, the constants of `--set` among them; a choice that is a list is that list.
         epochs: reports of a full training.
         seed: of this trial; the global generators of Python, NumPy and torch are seeded from it already.
         data: what the file's `load` returned; without one the source that the search names.
@@ -39,7 +39,7 @@ class Context:
         state: what the last report before kept; None: start anew.
     """
 
-    configuration: Mapping[str, JsonScalar]
+    configuration: Mapping[str, PlainValue]
     epochs: int
     seed: int
     data: Any

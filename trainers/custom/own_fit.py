@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from search_spaces.catalog import load
 from trainers.config import Direction, EvaluateTask, TrainConfig, TrainTask
 from trainers.custom.files import Carried, OwnFile, own_code
 from trainers.custom.sources import source_fingerprint
@@ -146,7 +147,7 @@ class OwnFit(Trainer):
         if checkpoint is not None:
             course.resume(checkpoint.epoch, checkpoint.best)
         return Context(
-            configuration=task.configuration,
+            configuration=load(task.space, has_networks=False).SPACE.plain(task.configuration),
             epochs=task.training.epochs,
             seed=task.training.seed,
             data=data.content.value,

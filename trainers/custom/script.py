@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from search_spaces.catalog import load
 from search_spaces.errors import did_you_mean
 from trainers.config import Direction, EvaluateTask, TrainTask
 from trainers.custom.command import Command
@@ -125,7 +126,7 @@ def _environment(task: TrainTask, folder: Path, start: Path | None, epoch: int, 
     import torch
 
     told = {
-        "AUTOML_CONFIGURATION": json.dumps(dict(task.configuration)),
+        "AUTOML_CONFIGURATION": json.dumps(dict(load(task.space, has_networks=False).SPACE.plain(task.configuration))),
         "AUTOML_EPOCHS": str(task.training.epochs),
         "AUTOML_SEED": str(task.training.seed),
         "AUTOML_DATA": task.data.source,

@@ -18,9 +18,11 @@ SEARCH_FLAGS = (
     "--config", "--quiet",
     "--space", "--data", "--study", "--storage", "--artifacts", "--trials", "--timeout", "--target-value",
     "--warm-start", "--metric", "--direction", "--epochs", "--sampler", "--pruner", "--concurrency",
+    "--inherit-weights",
     "--procs-per-trial", "--gpus-per-trial", "--cpus-per-trial", "--memory-per-trial", "--spread", "--precision",
     "--seed", "--executor", "--ray-address", "--wait-for-nodes", "--trial-timeout", "--stall-timeout", "--max-retries",
-    "--max-failures", "--max-params", "--trainer", "--script", "--set", "--parallel", "--tensorboard", "--profile",
+    "--max-failures", "--max-params", "--max-flops", "--max-latency-ms", "--max-memory-mib",
+    "--trainer", "--script", "--set", "--parallel", "--tensorboard", "--profile",
     "--test-source", "--target", "--text", "--tokens", "--vocabulary", "--max-length", "--ignore",
     "--drop-missing-target", "--image-size", "--validation-fraction", "--test-fraction", "--split-seed",
 )  # fmt: skip
@@ -29,7 +31,8 @@ RESUME_FLAGS = (
     "--data", "--storage", "--artifacts", "--trials", "--timeout", "--target-value", "--sampler", "--pruner",
     "--concurrency", "--procs-per-trial", "--gpus-per-trial", "--cpus-per-trial", "--memory-per-trial", "--spread",
     "--precision", "--executor", "--ray-address", "--wait-for-nodes", "--trial-timeout", "--stall-timeout",
-    "--max-retries", "--max-failures", "--max-params", "--space", "--trainer", "--script", "--parallel",
+    "--max-retries", "--max-failures", "--max-params", "--max-flops", "--max-latency-ms", "--max-memory-mib",
+    "--space", "--trainer", "--script", "--parallel", "--inherit-weights",
     "--test-source", "--tensorboard", "--profile",
 )  # fmt: skip
 NOT_FIELDS = {"--config", "--quiet"}

@@ -161,7 +161,10 @@ def test_spaces_lists_every_space_and_its_parameters(shell: Shell) -> None:
     assert described["parameters"]["learning_rate"]["log"] is True
     text = lines(shell, "spaces", "nas_small")
     assert text[0].startswith("nas_small: ")
-    assert [row.split()[0] for row in text[2:]] == list(described["parameters"])
+    assert [row.split()[0] for row in text[2 : text.index("")]] == list(described["parameters"])
+    assert described["example"]["parameters"] == sum(part["parameters"] for part in described["example"]["parts"])
+    assert f"{described['example']['parameters']:,}" in "\n".join(text)
+    assert "  input --conv3x3--> 1" in text
     assert "sgd | adam | adamw" in "\n".join(text)
     assert lines(shell, "spaces", "tests.helpers.toy")[2].split()[0] == "x"
 

@@ -18,7 +18,7 @@ IMPORTED = (
     "automl.cli.spaces", "automl.cli.stop", "automl.cli.studies",
     "automl.pruners.asha", "automl.samplers.tpe", "optuna.storages", "optuna.visualization", "plotly.io",
     "plotly.subplots", "studies.figures.gallery", "studies.figures.sections", "tests.helpers.moody_toy", "torch",
-    "trainers.tasks.image_classification",
+    "torch._dynamo", "trainers.tasks.image_classification",
 )  # fmt: skip
 
 

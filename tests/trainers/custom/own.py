@@ -34,7 +34,10 @@ class Reports(list[Report]):
 
 
 def own_task(
-    root: Path, space: str = "own", configuration: dict[str, JsonScalar] | None = None, **training: Any
+    root: Path,
+    space: str = "tests.trainers.tiny_space",
+    configuration: dict[str, JsonScalar] | None = None,
+    **training: Any,
 ) -> TrainTask:
     resume_from = training.pop("resume_from", None)
     return TrainTask(

@@ -54,6 +54,20 @@ def test_fit_reports_every_epoch_with_a_checkpoint(tmp_path: Path) -> None:
     assert kept.optimization["state"] == {"weight": torch.tensor(1.5), "epoch": 2.0}
 
 
+def test_fit_is_given_lists_in_place_of_their_labels(tmp_path: Path) -> None:
+    space = write(
+        tmp_path,
+        "own.py",
+        """
+        from search_spaces import Categorical, SearchSpace
+        SPACE = SearchSpace("own", {"kernel": Categorical(choices=((3, 3), (3, 5)))})
+        """,
+    )
+    file = write(tmp_path, "f.py", fit_of("context.report({'accuracy': float(context.configuration['kernel'][1])})"))
+    _, reports = train(file, own_task(tmp_path, space=str(space), configuration={"kernel": "3x5"}, epochs=1))
+    assert reports[0].metrics["accuracy"] == 5.0
+
+
 def test_resumed_fit_reports_what_the_uninterrupted_one_does(tmp_path: Path) -> None:
     file = write(tmp_path, "walk.py", WALK)
     _, whole = train(file, own_task(tmp_path / "whole"))
@@ -74,7 +88,7 @@ def test_evaluation_hands_the_state_to_test(tmp_path: Path) -> None:
     trainer = load_trainer(str(file))
     assert trainer.can_evaluate()
     evaluation = EvaluateTask(
-        space="own", configuration=task.configuration, artifacts_root=task.artifacts_root,
+        space=task.space, configuration=task.configuration, artifacts_root=task.artifacts_root,
         checkpoint=reports[1].checkpoint.path,
     )  # fmt: skip
     measured = trainer.evaluate(evaluation, trainer.load(DataSpec()), Ranks.alone("cpu"))
