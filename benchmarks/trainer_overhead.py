@@ -6,7 +6,8 @@ other work on the machine meets all alike; a time is the median over the epochs,
 
     python -m benchmarks.trainer_overhead [--json] [--rounds 9] [--workloads convnet,mlp,transformer]
 
-Lightning is compared on one rank; it is not installed with the project: pip install lightning
+Networks compute in the usual memory format on all sides. Lightning is not installed with the project:
+pip install lightning
 """
 
 import argparse
@@ -72,9 +73,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 ),
                 flush=True,
             )
-    met = {"at most 1.03 times the hand-written loop": all(row.ours_to_hand <= MOST_RATIO for row in rows)}
-    if beside := [row.ours_to_lightning for row in rows if row.ours_to_lightning is not None]:
-        met["faster than Lightning"] = max(beside) < 1.0
+    beside = [row.ours_to_lightning for row in rows]
+    met = {
+        "at most 1.03 times the hand-written loop": all(row.ours_to_hand <= MOST_RATIO for row in rows),
+        "faster than Lightning": all(ratio is not None and ratio < 1.0 for ratio in beside),
+    }
+    if None in beside:
+        print("Lightning is not installed: not compared")
     for goal, is_met in met.items():
         print(f"{'met   ' if is_met else 'MISSED'} {goal}")
     if given.json:
@@ -100,8 +105,8 @@ def _work(name: str, rounds: int, ranks: Ranks, reporter: Reporter) -> TrialResu
     for _ in range(rounds):
         times["by_hand"].append(list(_by_hand(workload, ranks)))
         times["ours"].append(_ours(workload, ranks))
-        if ranks.world_size == 1 and importlib.util.find_spec("lightning") is not None:
-            times["lightning"].append(list(_with_lightning(workload)))
+        if importlib.util.find_spec("lightning") is not None:
+            times["lightning"].append(list(_with_lightning(workload, ranks)))
     return TrialResult(outcome="completed", epoch=EPOCHS, facts={"times": json.dumps(times)})
 
 
@@ -120,7 +125,7 @@ def _by_hand(workload: Workload, ranks: Ranks) -> Sequence[float]:
     )
 
 
-def _with_lightning(workload: Workload) -> Sequence[float]:
+def _with_lightning(workload: Workload, ranks: Ranks) -> Sequence[float]:
     from benchmarks.overhead.lightning_loop import train_with_lightning
 
     return train_with_lightning(
@@ -132,6 +137,7 @@ def _with_lightning(workload: Workload) -> Sequence[float]:
         batch_size=workload.batch_size,
         learning_rate=workload.learning_rate,
         epochs=EPOCHS,
+        ranks=ranks,
     )
 
 

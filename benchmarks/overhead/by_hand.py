@@ -45,7 +45,7 @@ def train_by_hand(
             own = order[start : start + batch_size][ranks.rank * share : (ranks.rank + 1) * share]
             inputs, labels = train(own)
             loss = functional.cross_entropy(model(*inputs), labels)
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             schedule.step()
@@ -55,7 +55,7 @@ def train_by_hand(
         right = torch.zeros((), dtype=torch.int64)
         own_items = torch.arange(validation_items)[ranks.rank :: ranks.world_size]
         with torch.no_grad():
-            for part in own_items.split(512):
+            for part in own_items.split(512):  # type: ignore[no-untyped-call]  # likewise
                 inputs, labels = validation(part)
                 right += (network(*inputs).argmax(dim=1) == labels).sum()
         ranks.sum_(right)

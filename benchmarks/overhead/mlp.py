@@ -19,7 +19,7 @@ SPACE = SearchSpace(
 
 class TableNetwork(nn.Sequential):
     def forward(self, numbers_ND: torch.Tensor, categories_NC: torch.Tensor | None = None) -> torch.Tensor:
-        answers: torch.Tensor = super().forward(numbers_ND)
+        answers: torch.Tensor = super().forward(numbers_ND)  # type: ignore[no-untyped-call]  # torch leaves it untyped
         return answers
 
 

@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -29,7 +30,7 @@ class Workload:
     space: str
     configuration: Mapping[str, JsonScalar]
     trainer: Supervised
-    data: object
+    data: Any
     items: int
     validation_items: int
     train_batches: Batches
@@ -42,8 +43,13 @@ class Workload:
         return TrainTask(
             space=self.space,
             configuration=self.configuration,
+            # Our choice for convolutions on a CPU, channels_last, would make them faster than the other sides' are.
             training=TrainConfig(
-                epochs=epochs, batch_size=self.batch_size, learning_rate=self.learning_rate, gradient_clip=1.0
+                epochs=epochs,
+                batch_size=self.batch_size,
+                learning_rate=self.learning_rate,
+                gradient_clip=1.0,
+                memory_format="contiguous",
             ),
             artifacts_root=folder,
             checkpoint_dir="trial",
