@@ -562,7 +562,8 @@ def test_result_that_cannot_be_stored_is_stored_by_the_next_run(
     with pytest.raises(SearchCutOffError, match="stayed busy") as raised:
         toy_search(trials=3)
     (file,) = kept_files(place.folder)
-    assert f"what became of trial 0 lies in {file}" in str(raised.value)
+    # Whichever of the threads that wait for the database gives up first, what it says is the error; the other warns.
+    assert f"what became of trial 0 lies in {file}" in str(raised.value) + caplog.text
     assert "automl resume toy" in str(raised.value)
     assert raised.value.exit_code == 1
     assert [trial.state for trial in place.trials("toy")] == [TrialState.RUNNING]

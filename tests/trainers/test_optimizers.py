@@ -263,3 +263,23 @@ def test_a_single_map_gives_the_answers_and_is_not_hidden() -> None:
     assert hidden_matrices(nn.Linear(3, 2)) == []
     optimizer = build_optimizer(nn.Linear(3, 2), training("muon"))
     assert [group["is_orthogonal"] for group in optimizer.param_groups] == [False, False]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_first_step_that_fp16_skips_leaves_nothing_behind(name: OptimizerName) -> None:
+    moved = []
+    for gradients in ((1.0,), (float("inf"), 1.0)):
+        network = nn.Sequential(nn.Linear(64, 64, bias=False), nn.Linear(64, 64, bias=False))
+        nn.init.constant_(network[0].weight, 0.5)  # type: ignore[arg-type]  # a layer's weight
+        nn.init.constant_(network[1].weight, 0.5)  # type: ignore[arg-type]  # likewise
+        optimizer = build_optimizer(network, training(name, precision="fp16"))
+        scaler = torch.amp.GradScaler("cpu")
+        for gradient in gradients:
+            dirt = [torch.full((64, 64), float("nan")) for _ in range(64)]
+            del dirt  # memory that is given out anew holds no zeros
+            for weight in network.parameters():
+                weight.grad = torch.full_like(weight, gradient) * scaler.scale(torch.ones(()))
+            scaler.step(optimizer)
+            scaler.update()
+        moved.append({key: value.clone() for key, value in network.state_dict().items()})
+    assert_same_tensors(moved[0], moved[1])
