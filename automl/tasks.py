@@ -7,6 +7,7 @@ from automl.spec import SearchSpec
 from search_spaces.configuration import Configuration, JsonScalar
 from studies.trial import Lease
 from trainers.config import TrainConfig, TrainTask
+from trainers.replaced_parameters import stand_ins
 from trainers.settings import full_configuration, train_config
 
 __all__ = ["train_task", "training_of"]
@@ -37,9 +38,11 @@ def train_task(
     training = training_of(spec, configuration, seed=training_seed(spec.seed, lease.number))
     if training.accumulate < accumulate:
         training = training.model_copy(update={"accumulate": accumulate})
+    whole = full_configuration(spec.set, configuration, spec.whole_space, spec.make_trainer())
     return TrainTask(
         space=spec.space,
-        configuration=full_configuration(spec.set, configuration, spec.whole_space, spec.make_trainer()),
+        configuration=whole,
+        stand_ins=stand_ins(whole, configuration, spec.set, spec.whole_space),
         data=spec.data,
         training=training,
         artifacts_root=artifacts.root,

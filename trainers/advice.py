@@ -13,6 +13,7 @@ __all__ = ["Advice", "EpochFacts", "Sign", "advice_after", "advice_before"]
 
 Sign: TypeAlias = Literal[
     "batch",
+    "batch_norm",
     "memory",
     "data",
     "skipped",
@@ -95,20 +96,19 @@ class Advice:
     text: str
 
 
-def advice_before(batch_size: int, items: int) -> Sequence[Advice]:
+def advice_before(batch_size: int, items: int, *, synchronises_nothing: bool = False) -> Sequence[Advice]:
     """Judge a training that has not begun.
 
     Args:
         batch_size: items per optimizer step, as the configuration has it.
         items: that an epoch trains.
+        synchronises_nothing: whether batch normalisation is to be synchronised, and the network has none.
     """
-    if batch_size <= items:
-        return []
-    text = (
-        f"batch_size={batch_size} is larger than the {items} training items: an epoch is one step of {items} items; "
-        "a smaller batch_size makes more steps"
-    )
-    return [Advice(sign="batch", text=text)]
+    judgements: Mapping[Sign, str | None] = {
+        "batch": _large_batch(batch_size, items),
+        "batch_norm": _WITHOUT_BATCH_NORM if synchronises_nothing else None,
+    }
+    return [Advice(sign=sign, text=text) for sign, text in judgements.items() if text is not None]
 
 
 def advice_after(history: Sequence[EpochFacts]) -> Sequence[Advice]:
@@ -128,6 +128,20 @@ def advice_after(history: Sequence[EpochFacts]) -> Sequence[Advice]:
         "validation": _growing_gap(history),
     }
     return [Advice(sign=sign, text=text) for sign, text in judgements.items() if text is not None]
+
+
+_WITHOUT_BATCH_NORM = (
+    "batch_norm=synchronised has no effect: the network has no layer of batch normalisation; leave it at local"
+)
+
+
+def _large_batch(batch_size: int, items: int) -> str | None:
+    if batch_size <= items:
+        return None
+    return (
+        f"batch_size={batch_size} is larger than the {items} training items: an epoch is one step of {items} items; "
+        "a smaller batch_size makes more steps"
+    )
 
 
 def _full_memory(last: EpochFacts) -> str | None:

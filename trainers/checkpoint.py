@@ -57,8 +57,9 @@ class Checkpoint:
         optimization: optimizer, gradient scaler, steps made (the position of the schedule), skipped steps.
         best: history of the objective, for early stopping.
         metrics: what was measured after this epoch.
-        blueprint: what builds and feeds the network, as plain JSON: `space`, `configuration`, `precision`, the
-            `fingerprint` of the data, and what the problem says of its inputs and answers (`Problem.blueprint`).
+        blueprint: what builds and feeds the network, as plain JSON: `space`, `configuration` as it was asked for, in
+            `built_with` those of its values that the network is built with instead, `precision`, the `fingerprint` of
+            the data, and what the problem says of its inputs and answers (`Problem.blueprint`).
     """
 
     epoch: int

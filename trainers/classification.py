@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import nn
 
 from trainers.errors import UserCodeError
 from trainers.losses import Loss
 from trainers.metrics.classification import ClassificationMeter
 from trainers.metrics.names import MOST_CONFUSED_CLASSES
-from trainers.problem import Meter, Problem
+from trainers.networks import form_of, items_in_words
+from trainers.problem import Batch, Meter, Problem
 from trainers.reporting import JsonValue
 
 __all__ = ["ClassificationProblem", "check_logits", "facts_of_classes"]
@@ -31,25 +31,23 @@ class ClassificationProblem(Problem):
         """Return an empty meter."""
         return ClassificationMeter(self.num_outputs, self._device)
 
-    def check_network(self, network: nn.Module) -> None:
-        """Refuse a network that does not answer one logit for each class."""
-        check_logits(network, self.example().inputs, self.num_outputs)
+    def check_answers(self, answers: object, batch: Batch) -> None:
+        """Refuse answers that are not one logit for each class."""
+        check_logits(answers, batch, self.num_outputs)
 
 
-def check_logits(network: nn.Module, inputs: tuple[torch.Tensor, ...], num_classes: int) -> None:
-    """Try a network with one item.
+def check_logits(answers: object, batch: Batch, num_classes: int) -> None:
+    """Refuse what a network has answered to a batch, if it is no tensor of one logit per class and item.
 
     Raises:
-        UserCodeError: the answer is no tensor of one logit per class.
+        UserCodeError: it is something else.
     """
-    network.eval()
-    with torch.no_grad():
-        logits = network(*inputs)
-    shape = tuple(logits.shape) if isinstance(logits, torch.Tensor) else type(logits).__name__
-    if shape != (1, num_classes):
+    shape, needed = form_of(answers), (len(batch), num_classes)
+    if shape != needed:
         raise UserCodeError(
-            f"the network answers one item of shape {' and '.join(str(tuple(part.shape[1:])) for part in inputs)} "
-            f"with {shape}; needed: logits of shape {(1, num_classes)}"
+            f"the network answers {items_in_words(len(batch))} of shape "
+            f"{' and '.join(str(tuple(part.shape[1:])) for part in batch.inputs)} with {shape}; needed: logits of "
+            f"shape {needed}"
         )
 
 

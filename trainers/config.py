@@ -56,7 +56,7 @@ class TrainConfig(BaseModel):
     A parameter of a search space whose role is `training` sets the field of the same name.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
 
     epochs: Annotated[int, Field(ge=1)] = 8
     """Passes over the training data."""
@@ -189,7 +189,9 @@ class TrainTask(BaseModel):
     space: str
     """Name of the search space that builds the network."""
     configuration: Mapping[str, JsonScalar]
-    """The configuration, valid in that space."""
+    """The configuration, valid in that space: what builds the network."""
+    stand_ins: tuple[str, ...] = ()
+    """Its parameters whose values nobody has asked for: `training` has others, which the space does not know."""
     data: DataSpec = DataSpec()
     """The data."""
     training: TrainConfig = TrainConfig()
@@ -207,6 +209,14 @@ class TrainTask(BaseModel):
     """Folder for TensorBoard's files, relative to `artifacts_root`, which is no URL then; None: none are written."""
     profile: bool = False
     """Whether a few steps are profiled; the files go beside the checkpoints."""
+
+    def asked_for(self) -> dict[str, JsonScalar]:
+        """Return the configuration as it was asked for."""
+        return {**self.configuration, **{name: getattr(self.training, name) for name in self.stand_ins}}
+
+    def built_with(self) -> dict[str, JsonScalar]:
+        """Return the values that the network is built with in the place of those that were asked for."""
+        return {name: self.configuration[name] for name in self.stand_ins}
 
 
 class EvaluateTask(BaseModel):

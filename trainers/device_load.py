@@ -28,10 +28,12 @@ class DeviceLoad(ABC):
     Attributes:
         name: `cpu` or `gpu`, as in a line of the log.
         memory_limit_bytes: what this process may take at most.
+        sharers: how many ranks share the device's memory in equal parts, this one included.
     """
 
     name: Literal["cpu", "gpu"]
     memory_limit_bytes: int
+    sharers: int = 1
 
     @abstractmethod
     def begin(self) -> None:
@@ -62,14 +64,18 @@ class CpuLoad(DeviceLoad):
     """The CPUs as this process uses them, without the processes that load its data.
 
     100 % are all threads that torch computes with. Memory is what the process has resident, Python and torch included.
+
+    Args:
+        sharers: how many ranks of the training are on this machine; each may take an equal part of its memory.
     """
 
     name = "cpu"
 
-    def __init__(self) -> None:
+    def __init__(self, sharers: int = 1) -> None:
+        self.sharers = sharers
         self._process = psutil.Process()
         limits = (psutil.virtual_memory().total, memory_limit_bytes())
-        self.memory_limit_bytes = min(limit for limit in limits if limit is not None)
+        self.memory_limit_bytes = min(limit for limit in limits if limit is not None) // sharers
         self._counts_peaks = _forget_peak()
         self._most = 0
         self.begin()
@@ -154,9 +160,9 @@ class GpuLoad(DeviceLoad):
             logger.debug("utilisation of %s is not measured reason=%s", self._device, error)
 
 
-def load_of(device: torch.device) -> DeviceLoad:
-    """Begin to look at the load of a rank's device."""
-    return GpuLoad(device) if device.type == "cuda" else CpuLoad()
+def load_of(device: torch.device, ranks_here: int = 1) -> DeviceLoad:
+    """Begin to look at the load of a rank's device, on a machine with so many ranks of the training."""
+    return GpuLoad(device) if device.type == "cuda" else CpuLoad(ranks_here)
 
 
 def _forget_peak() -> bool:

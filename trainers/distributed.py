@@ -15,7 +15,7 @@ import traceback
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
@@ -26,6 +26,7 @@ from torch import nn
 from trainers.devices import device_of_rank
 from trainers.equal_copies import buffers_to_share, checksum
 from trainers.errors import PeerFailedError, RanksDivergedError, causes
+from trainers.memory_limits import memory_owner
 from trainers.reporting import Decision
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class Ranks:
         device: where this rank computes.
         main: the group for tensors on `device`; None for a single rank.
         side: the CPU group for decisions and objects; None for a single rank.
+        on_this_machine: how many of the ranks share this machine's memory, this one included.
     """
 
     rank: int
@@ -59,6 +61,7 @@ class Ranks:
     device: torch.device
     main: dist.ProcessGroup | None = None
     side: dist.ProcessGroup | None = None
+    on_this_machine: int = 1
 
     @classmethod
     def alone(cls, device: torch.device | str | None = None) -> "Ranks":
@@ -238,7 +241,9 @@ def open_ranks(
         device_id=own_device if on_gpu else None,
     )
     side = dist.new_group(backend="gloo", timeout=timeout)
-    return Ranks(rank=rank, world_size=world_size, device=own_device, main=dist.group.WORLD, side=side)
+    ranks = Ranks(rank=rank, world_size=world_size, device=own_device, main=dist.group.WORLD, side=side)
+    machine = memory_owner()
+    return replace(ranks, on_this_machine=ranks.gather_objects(machine).count(machine))
 
 
 def default_device(rank: int) -> torch.device:

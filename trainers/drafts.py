@@ -17,7 +17,7 @@ from search_spaces.latency import measure_latency_ms, one_cpu_thread
 from trainers.config import TrainConfig
 from trainers.errors import is_out_of_memory
 from trainers.estimates import estimate_memory
-from trainers.networks import build_network
+from trainers.networks import answered, build_network, repeated
 from trainers.problem import Problem
 
 __all__ = ["Drafts", "UnbuildableNetworkError", "refused_in_words"]
@@ -68,7 +68,8 @@ class Drafts:
         except Exception as error:  # a person's network may raise anything where nothing has a value
             logger.debug("shapes alone do not run the network: %s: %s", type(error).__name__, error)
         network = self._real(configuration)
-        return refused_in_words(lambda: try_and_count_multiply_adds(network, *self._example.inputs))
+        inputs = self._answered_inputs(network)
+        return refused_in_words(lambda: try_and_count_multiply_adds(network, *inputs)) // len(inputs[0])
 
     def estimate_memory_bytes(
         self, configuration: Mapping[str, JsonScalar], training: TrainConfig, *, ranks: int
@@ -80,10 +81,14 @@ class Drafts:
         return None if estimate is None else estimate.peak
 
     def measure_latency_ms(self, configuration: Mapping[str, JsonScalar], device: str) -> float:
-        """Return the median time in which the network answers one item, in milliseconds; on a CPU in one thread."""
-        network = self._real(configuration).to(device)
+        """Return the median time in which the network answers one item, in milliseconds; on a CPU in one thread.
+
+        It is that of two items where the network cannot answer one alone.
+        """
+        network = self._real(configuration)
+        inputs = self._answered_inputs(network)
         with one_cpu_thread():
-            return measure_latency_ms(network, *self._example.inputs)
+            return measure_latency_ms(network.to(device), *inputs, items=len(inputs[0]))
 
     def _sketch(self, configuration: Mapping[str, JsonScalar]) -> nn.Module:
         """Build the network without memory; where its code needs values, with memory."""
@@ -95,6 +100,12 @@ class Drafts:
         except Exception as error:  # as above
             logger.debug("the network is not built without memory: %s: %s", type(error).__name__, error)
         return self._real(configuration)
+
+    def _answered_inputs(self, network: nn.Module) -> tuple[torch.Tensor, ...]:
+        """Return as few items as a network on the CPU can answer."""
+        with torch.random.fork_rng(devices=[]):
+            _, times = refused_in_words(lambda: answered(network, self._example.inputs))
+        return repeated(self._example.inputs, times)
 
     def _real(self, configuration: Mapping[str, JsonScalar]) -> nn.Module:
         with torch.random.fork_rng(devices=[]):

@@ -23,6 +23,8 @@ __all__ = [
     "estimate_network",
     "expected_peak",
     "in_words",
+    "or_fewer_ranks",
+    "room_in_words",
 ]
 
 logger = logging.getLogger(__name__)
@@ -138,15 +140,14 @@ def check_fits(estimate: MemoryEstimate, load: DeviceLoad, micro_batch: int) -> 
     alone = _still_needed(replace(estimate, micro_batch=0))
     if alone > available:
         raise NetworkMemoryError(
-            f"gradients and optimizer state need {in_words(alone)} beside the weights (estimated: {estimate}), but the "
-            f"{load.name} has {in_words(available)} left of {in_words(load.memory_limit_bytes)}; no smaller batch "
-            "helps: use a smaller network"
+            f"gradients and optimizer state need {in_words(alone)} beside the weights (estimated: {estimate}), but "
+            f"{room_in_words(load, available)}; no smaller batch helps: use a smaller network{or_fewer_ranks(load)}"
         )
     if missing > available:
         raise DeviceMemoryError(
             f"a micro-batch of {micro_batch} items needs {in_words(missing)} more memory (estimated: {estimate}), but "
-            f"the {load.name} has {in_words(available)} left of {in_words(load.memory_limit_bytes)}; use a smaller "
-            "batch_size or more accumulate, or a smaller network"
+            f"{room_in_words(load, available)}; use a smaller batch_size or more accumulate, or a smaller network"
+            f"{or_fewer_ranks(load)}"
         )
 
 
@@ -158,6 +159,17 @@ def expected_peak(estimate: MemoryEstimate, load: DeviceLoad) -> int:
 def in_words(size: int) -> str:
     """Return a number of bytes in MiB or GiB."""
     return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{size / 2**20:.0f} MiB"
+
+
+def room_in_words(load: DeviceLoad, available: int) -> str:
+    """Return how much memory a device has left, and of how much; ranks that share it have a part each."""
+    share = "" if load.sharers == 1 else f" as the share of each of the {load.sharers} ranks on this machine"
+    return f"the {load.name} has {in_words(available)} left of {in_words(load.memory_limit_bytes)}{share}"
+
+
+def or_fewer_ranks(load: DeviceLoad) -> str:
+    """Return the advice that helps where ranks share a device's memory, to be put after another one."""
+    return "" if load.sharers == 1 else ", or fewer ranks on this machine"
 
 
 def estimate_epoch_s(training_s: float, training_items: int, validation_items: int) -> float:

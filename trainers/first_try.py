@@ -10,6 +10,7 @@ from torch import nn
 from trainers.errors import UserCodeError, is_out_of_memory
 from trainers.large_networks import hollow
 from trainers.methods.distillation import load_teacher
+from trainers.networks import repeated
 from trainers.problem import Batch, Problem
 
 __all__ = ["on_cpu", "pipeline_mistakes", "teacher_mistakes"]
@@ -78,5 +79,6 @@ def _cut(build: Callable[[], nn.Module], example: Batch, ranks: int) -> None:
 def _cut_network(network: nn.Module, example: Batch, ranks: int) -> None:
     from trainers.parallel.stages import chain_of, cut, passages
 
-    layers = chain_of(network)
-    cut(layers, passages(layers, example.inputs, _CPU, nullcontext()), ranks)
+    layers = chain_of(network.eval())
+    inputs = repeated(example.inputs, 2)  # some normalisation has no spread of one item
+    cut(layers, passages(layers, inputs, _CPU, nullcontext()), ranks)

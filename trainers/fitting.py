@@ -19,7 +19,7 @@ from trainers.networks import build_network
 from trainers.parallel.replicas import Replicas
 from trainers.precision import MixedPrecision, float32_arithmetic, resolve_precision
 from trainers.problem import Problem
-from trainers.reporting import Reporter, TrialResult
+from trainers.reporting import JsonValue, Reporter, TrialResult
 from trainers.watching import Watch
 
 __all__ = ["ProblemOn", "check_belongs", "evaluate", "fit"]
@@ -91,16 +91,16 @@ def check_belongs(checkpoint: Checkpoint, task: TrainTask, fingerprint: str) -> 
         DamagedCheckpointError: the checkpoint is of another trial.
         BadDataError: the data are not those of this fingerprint.
     """
-    known, stored = task.training, checkpoint.blueprint
-    differing = [
-        f"{name}: checkpoint {theirs!r}, task {ours!r}"
-        for name, theirs, ours in (
-            ("space", PurePath(str(stored["space"])).name, PurePath(task.space).name),
-            ("configuration", stored["configuration"], dict(task.configuration)),
-            ("seed", checkpoint.seed, known.seed),
-        )
-        if theirs != ours
+    stored = checkpoint.blueprint
+    # Older releases wrote what the network is built with, and own code is told what was asked for.
+    configuration = task.asked_for() if "built_with" in stored else dict(task.configuration)
+    known = _mapping(stored["configuration"])
+    compared = [
+        ("space", PurePath(str(stored["space"])).name, PurePath(task.space).name),
+        *((name, known.get(name), configuration.get(name)) for name in dict.fromkeys([*known, *configuration])),
+        ("seed", checkpoint.seed, task.training.seed),
     ]
+    differing = [f"{name}: checkpoint {theirs!r}, task {ours!r}" for name, theirs, ours in compared if theirs != ours]
     if differing:
         raise DamagedCheckpointError(f"checkpoint {task.resume_from} is of another trial; {'; '.join(differing)}")
     if stored["fingerprint"] != fingerprint:
@@ -108,6 +108,11 @@ def check_belongs(checkpoint: Checkpoint, task: TrainTask, fingerprint: str) -> 
             f"the data or their splits have changed since checkpoint {task.resume_from} was written: "
             f"fingerprint {stored['fingerprint']}, now {fingerprint}"
         )
+
+
+def _mapping(value: JsonValue) -> Mapping[str, JsonValue]:
+    assert isinstance(value, Mapping), "a blueprint's configuration has names"
+    return value
 
 
 def _load_weights(load: Callable[[Mapping[str, torch.Tensor]], object], checkpoint: Checkpoint, path: str) -> None:

@@ -32,6 +32,7 @@ def _one_of(*values: JsonScalar) -> Callable[[JsonScalar], bool]:
 
 _STEP = _Need("schedule", _one_of("step"), "step")
 _NEEDS = {
+    "momentum": _Need("optimizer", _one_of("sgd", "rmsprop", "muon"), "sgd, rmsprop or muon"),
     "focal_gamma": _Need("loss", _one_of("focal"), "focal"),
     "schedule_power": _Need("schedule", _one_of("polynomial"), "polynomial"),
     "schedule_drops": _STEP,

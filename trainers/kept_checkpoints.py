@@ -17,10 +17,12 @@ from trainers.early_stopping import BestEpoch
 from trainers.errors import DamagedCheckpointError
 from trainers.reporting import CheckpointFile, JsonValue, Report
 
-__all__ = ["FOLDER", "KeptCheckpoints", "UsedFolderError"]
+__all__ = ["BUILT_WITH", "FOLDER", "KeptCheckpoints", "UsedFolderError"]
 
 FOLDER = "checkpoints"
 RECORD = "training.json"
+BUILT_WITH = "built_with"
+"""What an identity says besides, and is not compared: values that stand for those of its configuration."""
 FORMAT = "automl training 1"
 
 _log = logging.getLogger(__name__)
@@ -45,7 +47,7 @@ class KeptCheckpoints:
     Args:
         root: folder of the training; made when the first checkpoint is written.
         training: names the objective.
-        identity: tells this training from others: only the same one goes on here.
+        identity: tells this training from others: only the same one goes on here. What is `built_with` is only told.
 
     Attributes:
         epochs_before: of the whole training, as it was planned when its newest checkpoint was written; None: it starts
@@ -147,7 +149,10 @@ class KeptCheckpoints:
             raise UsedFolderError(f"{path} cannot be read: {error}; give another folder") from error
         if record.get("format") != FORMAT:
             raise UsedFolderError(f"{path} is no record of a training of this version; give another folder")
-        if differing := list(_differences(record["identity"], self._identity)):
+        theirs = record["identity"]
+        if BUILT_WITH in self._identity and BUILT_WITH not in theirs:
+            theirs = _as_asked_for(theirs, self._identity)
+        if differing := list(dict.fromkeys(_differences(theirs, self._identity))):
             raise UsedFolderError(f"{self._root} is of another training; {'; '.join(differing)}; give another folder")
         return record
 
@@ -168,11 +173,24 @@ class KeptCheckpoints:
 def _differences(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> Iterator[str]:
     """Say what differs, name by name, also within a configuration."""
     for name in dict.fromkeys([*ours, *theirs]):
+        if name == BUILT_WITH:
+            continue  # it follows from the space, which may know more by now
         there, now = theirs.get(name), ours.get(name)
         if isinstance(there, Mapping) and isinstance(now, Mapping):
             yield from _differences(there, now)
         elif there != now:
             yield f"{name}: there {there!r}, now {now!r}"
+
+
+def _as_asked_for(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the identity in the record of an older release, with what was asked for in its configuration.
+
+    There the configuration had what stood for a setting that the space does not know; that was in the settings.
+    """
+    settings, configuration = theirs["settings"], ours["configuration"]
+    trained = [name for name in settings if name in configuration and configuration[name] == ours["settings"].get(name)]
+    asked = {name: settings[name] for name in trained if name in theirs["configuration"]}
+    return {**theirs, "configuration": {**theirs["configuration"], **asked}}
 
 
 def _entry(entry: Mapping[str, Any], history: BestEpoch) -> _Kept:

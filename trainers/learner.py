@@ -70,9 +70,8 @@ class Learner:
         network = build_looking_ahead(build, watch.check_network)
         if not holds_a_part(training, ranks.world_size):
             network.to(ranks.device)
-        problem.check_network(network)
+        example = problem.check_network(network)
         self._inheritance = inherit_weights(task, network, problem)
-        example = problem.example()
         self._parameters = sum(weight.numel() for weight in network.parameters())
         self._multiply_adds = multiply_adds(network, example.inputs)
         self._batch_norm = whose_statistics(network, training, ranks.world_size, self._batches[0].stop)
@@ -231,7 +230,8 @@ class Learner:
         """Return what builds and feeds the network again."""
         return {
             "space": self._task.space,
-            "configuration": dict(self._task.configuration),
+            "configuration": {**self._task.asked_for()},
+            "built_with": {**self._task.built_with()},
             "precision": self.precision,
             "fingerprint": self._problem.fingerprint,
             **self._problem.blueprint(),

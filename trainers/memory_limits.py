@@ -1,12 +1,14 @@
 """How much memory this process may take: containers and the system's own limits often leave less than there is."""
 
+import platform
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-__all__ = ["memory_limit_bytes"]
+__all__ = ["memory_limit_bytes", "memory_owner"]
 
 _CGROUPS = Path("/sys/fs/cgroup")
 _OWN_CGROUPS = Path("/proc/self/cgroup")
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 def memory_limit_bytes(root: Path = _CGROUPS, own: Path = _OWN_CGROUPS) -> int | None:
@@ -17,6 +19,15 @@ def memory_limit_bytes(root: Path = _CGROUPS, own: Path = _OWN_CGROUPS) -> int |
         own: the list of this process's groups, see cgroups(7).
     """
     return min((limit for file in _limit_files(root, own) if (limit := _limit_in(file)) is not None), default=None)
+
+
+def memory_owner() -> str:
+    """Name the machine, or the container on it, whose memory this process takes: equal where processes share it.
+
+    Machines may have the same name, and containers on one of them share the system that was started there.
+    """
+    boot = _BOOT_ID.read_text().strip() if _BOOT_ID.exists() else ""
+    return f"{platform.node()} {boot}".strip()
 
 
 def _limit_files(root: Path, own: Path) -> Iterator[Path]:

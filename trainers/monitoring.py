@@ -82,14 +82,15 @@ class Monitor:
     Args:
         device: where the rank computes.
         announces: whether the log is told how long an epoch will take, when that is long.
+        ranks_here: how many ranks of the training share this machine's memory.
 
     Attributes:
         load: the load of that device, since this object was made.
         estimated_training_s: how long the training part of an epoch takes, told by the first steps; None: unknown yet.
     """
 
-    def __init__(self, device: torch.device, *, announces: bool = True) -> None:
-        self.load: DeviceLoad = load_of(device)
+    def __init__(self, device: torch.device, *, announces: bool = True, ranks_here: int = 1) -> None:
+        self.load: DeviceLoad = load_of(device, ranks_here)
         self.estimated_training_s: float | None = None
         self._device, self._announces = device, announces
         self._idle_clock = _idle_clock(device)

@@ -10,8 +10,18 @@ from torch import nn
 
 from search_spaces.catalog import load
 from search_spaces.configuration import JsonScalar
+from trainers.errors import is_out_of_memory
 
-__all__ = ["Shaped", "build_network", "multiply_adds", "unused_weights"]
+__all__ = [
+    "Shaped",
+    "answered",
+    "build_network",
+    "form_of",
+    "items_in_words",
+    "multiply_adds",
+    "repeated",
+    "unused_weights",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -43,8 +53,55 @@ def build_network(space: str, configuration: Mapping[str, JsonScalar], data: Sha
     return network
 
 
+def answered(network: nn.Module, one: tuple[torch.Tensor, ...]) -> tuple[Any, int]:
+    """Return what a network answers in evaluation mode to one item, or to two where one item alone makes it fail.
+
+    Batch normalisation that keeps no running statistics takes those of the items that come together, in evaluation,
+    too: there is no spread of one.
+
+    Args:
+        network: is in evaluation mode afterwards.
+        one: its arguments for one item.
+
+    Returns:
+        The answer, and how many times the item was given.
+
+    Raises:
+        Exception: what the network's code raises for one item; for two, it does so, too.
+    """
+    network.eval()
+    with torch.no_grad():
+        try:
+            return network(*one), 1
+        except Exception as error:  # a person's network may raise anything
+            if is_out_of_memory(error):
+                raise
+            try:
+                answers = network(*repeated(one, 2))
+            except Exception as another:
+                logger.debug("two items fail as well as one reason=%s: %s", type(another).__name__, another)
+                raise error from None
+            logger.debug("one item is too few for the network reason=%s: %s", type(error).__name__, error)
+            return answers, 2
+
+
+def repeated(parts: tuple[torch.Tensor, ...], times: int) -> tuple[torch.Tensor, ...]:
+    """Return items some times over, along the first dimension of each part."""
+    return parts if times == 1 else tuple(torch.cat([part] * times) for part in parts)
+
+
+def form_of(answers: object) -> tuple[int, ...] | str:
+    """Return the shape of a tensor, or the name of what else a network has answered."""
+    return tuple(answers.shape) if isinstance(answers, torch.Tensor) else type(answers).__name__
+
+
+def items_in_words(items: int) -> str:
+    """Return `one item`, or how many."""
+    return "one item" if items == 1 else f"{items} items"
+
+
 def unused_weights(network: nn.Module, inputs: tuple[torch.Tensor, ...]) -> list[str]:
-    """Return the names of weights that the answers do not depend on, tried with one item.
+    """Return the names of weights that the answers do not depend on, tried with as few items as it can answer.
 
     DistributedDataParallel must be told of them, or it waits for their gradients for ever.
     """
@@ -57,11 +114,16 @@ def unused_weights(network: nn.Module, inputs: tuple[torch.Tensor, ...]) -> list
 
 
 def multiply_adds(network: nn.Module, inputs: tuple[torch.Tensor, ...]) -> int | None:
-    """Return the cost of one item, or None for a network that shapes alone cannot run."""
+    """Return the cost of one item, or None for a network that shapes alone cannot run.
+
+    Args:
+        network: on any device.
+        inputs: its arguments for as many items as it needs at least.
+    """
     from search_spaces.cost import count_multiply_adds_of
 
     try:
-        return count_multiply_adds_of(network, *inputs)
-    except (RuntimeError, NotImplementedError) as error:
-        logger.warning("multiply-adds not counted reason=%s", error)
+        return count_multiply_adds_of(network, *inputs) // len(inputs[0])
+    except Exception as error:  # a person's network may raise anything where nothing has a value
+        logger.warning("multiply-adds not counted reason=%s: %s", type(error).__name__, error)
         return None

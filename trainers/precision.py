@@ -27,6 +27,9 @@ UsedPrecision: TypeAlias = Literal["fp32", "tf32", "bf16", "fp16"]
 
 _DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
+_FIRST_SCALE = 2.0**16
+"""What fp16 multiplies the mean loss of a batch by at first, as torch does; it adapts."""
+
 _NEEDED: Mapping[UsedPrecision, tuple[int, int]] = {
     "fp32": (0, 0),
     "fp16": (5, 3),
@@ -118,7 +121,15 @@ class MixedPrecision:
     def __init__(self, used: UsedPrecision, device: torch.device) -> None:
         self.used: UsedPrecision = used
         self._device_type = device.type
-        self._scaler = torch.amp.GradScaler(device.type, enabled=used == "fp16")
+        self._scaler = torch.amp.GradScaler(device.type, _FIRST_SCALE, enabled=used == "fp16")
+
+    def expect_factor(self, factor: float) -> None:
+        """Begin with a smaller scale where the mean loss is multiplied by a factor, too; before the first step.
+
+        Otherwise gradients would overflow that do not without the factor.
+        """
+        if self._scaler.is_enabled():
+            self._scaler = torch.amp.GradScaler(self._device_type, _FIRST_SCALE / factor)
 
     def share(self, ranks: Ranks) -> None:
         """Let all ranks skip a step when a gradient of one of them overflowed; to be called before the first step."""

@@ -12,7 +12,7 @@ from typing import Any
 from search_spaces import catalog
 from search_spaces.configuration import Configuration, JsonScalar
 from search_spaces.discovery import PluginImportError
-from search_spaces.errors import InvalidConfigurationError, UnknownSearchSpaceError
+from search_spaces.errors import InvalidConfigurationError, InvalidSpaceError, UnknownSearchSpaceError
 from search_spaces.space import SearchSpace
 from trainers.artifact_files import check_writable
 from trainers.config import SEARCH_FIELDS, TrainConfig, TrainTask
@@ -20,8 +20,8 @@ from trainers.custom.command import Command
 from trainers.data.spec import DataSpec
 from trainers.devices import devices_of_ranks
 from trainers.errors import InvalidTrainerError, MistakeElsewhereError, UnsupportedDeviceError
-from trainers.kept_checkpoints import FOLDER, KeptCheckpoints
-from trainers.replaced_parameters import read_value
+from trainers.kept_checkpoints import BUILT_WITH, FOLDER, KeptCheckpoints
+from trainers.replaced_parameters import read_value, stand_ins
 from trainers.reporting import JsonValue
 from trainers.settings import (
     check_metric,
@@ -120,34 +120,38 @@ def prepare(wish: Wish, *, has_devices: bool = False) -> Prepared:
         raise InvalidTrainingError(problems)
     reference, trainer, space = chosen
     data = placed_data(wish.data)
-    training, configuration = _settle(wish, data, trainer, space, problems)
+    training, configuration, not_asked_for = _settle(wish, data, trainer, space, problems)
     if problems:
         raise InvalidTrainingError(problems)
     loaded = trainer.load(data)
     trainer.check_objective(training.metric, loaded)
     if late := trainer.mistakes_once_loaded(training, wish.space, [configuration], loaded, wish.ranks):
         raise InvalidTrainingError(late)
+    task = TrainTask(
+        space=placed_reference(wish.space),
+        configuration=configuration,
+        stand_ins=not_asked_for,
+        data=data,
+        training=training,
+        artifacts_root=str(root),
+        checkpoint_dir=FOLDER,
+        tensorboard="tensorboard" if wish.tensorboard else None,
+        profile=wish.profile,
+    )
     identity: dict[str, JsonValue] = {
         "space": PurePath(wish.space).name,
-        "configuration": dict(configuration),
+        "configuration": {**task.asked_for()},
         "seed": training.seed,
         "metric": training.metric,
         "direction": training.direction,
         "data": trainer.fingerprint(loaded),
         "settings": {**training.lasting()},
     }
+    if not trainer.is_open:  # own code is told what was asked for, whatever it is
+        identity[BUILT_WITH] = {**task.built_with()}
     kept = KeptCheckpoints(root, training, identity)
-    task = TrainTask(
-        space=placed_reference(wish.space),
-        configuration=configuration,
-        data=data,
-        training=training,
-        artifacts_root=str(root),
-        checkpoint_dir=FOLDER,
-        resume_from=kept.newest() if wish.resume else None,
-        tensorboard="tensorboard" if wish.tensorboard else None,
-        profile=wish.profile,
-    )
+    if wish.resume:
+        task = task.model_copy(update={"resume_from": kept.newest()})
     return Prepared(reference=reference, trainer=trainer, task=task, data=loaded, kept=kept)
 
 
@@ -192,17 +196,19 @@ def _choice(wish: Wish, problems: list[str]) -> tuple[str, Trainer, SearchSpace]
 
 def _settle(
     wish: Wish, data: DataSpec, trainer: Trainer, space: SearchSpace, problems: list[str]
-) -> tuple[TrainConfig, Mapping[str, JsonScalar]]:
-    """Tell the space's parameters from the training's, and check both."""
+) -> tuple[TrainConfig, Mapping[str, JsonScalar], tuple[str, ...]]:
+    """Tell the space's parameters from the training's, and check both; what only stands for the latter is named."""
     before = len(problems)
     own = {name: read_value(space, name, value) for name, value in wish.settings.items() if name in space.parameters}
     beyond = [name for name, value in own.items() if _is_for_the_training_alone(space, trainer, name, value)]
-    own = {name: value for name, value in own.items() if name not in beyond}
-    given = {name: value for name, value in wish.settings.items() if name not in own}
+    left = _left(space, {name: own[name] for name in beyond})
+    chosen = {name: value for name, value in own.items() if left is not None and name in left.parameters}
+    given = {name: value for name, value in wish.settings.items() if name not in chosen}
     fixed = {name: given.pop(name) for name in SEARCH_FIELDS if name in given}
     configuration, constants = Configuration({}), dict[str, JsonScalar]()
-    with _noted(problems):
-        configuration = space.validate({**(space.defaults or {}), **own})
+    if left is not None:
+        with _noted(problems):
+            configuration = left.validate({**_usual(left, chosen), **chosen})
     with _noted(problems):
         constants = checked_constants(given, trainer, space, others=[*space.parameters, *SEARCH_FIELDS])
         trainer.check_names([*space.parameters, *full_configuration(constants, {}, space, trainer)])
@@ -216,15 +222,15 @@ def _settle(
     fixed |= _objective(fixed, data, trainer, problems)
     if len(problems) == before:
         with _noted(problems):
-            if reason := space.refusal(configuration):
+            if left is not None and (reason := left.refusal(configuration)):
                 raise ValueError(f"{space.name} refuses the configuration: {reason}")
-            known = {name: value for name, value in configuration.items() if name not in beyond}
-            training = train_config(constants, known, fixed, space, trainer)
+            training = train_config(constants, configuration, fixed, space, trainer)
             with _noted(problems):
                 check_sharing(training, constants, trainer, wish.ranks, "--ranks 2")
             check_training(training, trainer, data, constants)
-            return training, full_configuration(constants, configuration, space, trainer)
-    return TrainConfig(), configuration
+            whole = full_configuration(constants, configuration, space, trainer)
+            return training, whole, stand_ins(whole, configuration, constants, space)
+    return TrainConfig(), configuration, ()
 
 
 def _objective(
@@ -250,6 +256,22 @@ def _is_for_the_training_alone(space: SearchSpace, trainer: Trainer, name: str, 
     """Whether the space does not know a value of a parameter that the trainer takes, and may allow."""
     parameter = space.parameters[name]
     return parameter.role == "training" and name in trainer.hyperparameters and parameter.problem(value) is not None
+
+
+def _left(space: SearchSpace, beyond: Mapping[str, JsonScalar]) -> SearchSpace | None:
+    """Return the space without what is for the training alone, and what depends on it; None: nothing is left."""
+    try:
+        return space.fixing(beyond)
+    except InvalidSpaceError:
+        return None
+
+
+def _usual(space: SearchSpace, chosen: Mapping[str, JsonScalar]) -> Mapping[str, JsonScalar]:
+    """Return the defaults as they are beside the values that were chosen; nothing where the space has none.
+
+    A choice may bring in what the defaults have no value for, and take out what they have one for.
+    """
+    return {} if space.defaults is None else space.filled({**space.defaults, **chosen})
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from torch import nn
 
 from trainers.data.spec import SplitName
 from trainers.distributed import Ranks
+from trainers.networks import answered, repeated
 from trainers.reporting import JsonValue
 
 __all__ = ["Batch", "Items", "Meter", "Problem"]
@@ -113,12 +114,27 @@ class Problem(ABC):
     def meter(self) -> Meter:
         """Return an empty meter of this problem's metrics."""
 
-    @abstractmethod
-    def check_network(self, network: nn.Module) -> None:
-        """Try a network with one item.
+    def check_network(self, network: nn.Module) -> Batch:
+        """Try a network in evaluation mode, and return the smallest batch that it can answer.
+
+        It is the example, or twice that: normalisation by the items of a batch alone, say, needs two.
 
         Raises:
             UserCodeError: its answer has a wrong form.
+        """
+        example = self.example()
+        answers, times = answered(network, example.inputs)
+        batch = Batch(repeated(example.inputs, times), *repeated((example.targets,), times))
+        with torch.no_grad():
+            self.check_answers(answers, batch)
+        return batch
+
+    @abstractmethod
+    def check_answers(self, answers: object, batch: Batch) -> None:
+        """Check what a network has answered to some training items.
+
+        Raises:
+            UserCodeError: it has a wrong form.
         """
 
     @abstractmethod

@@ -11,9 +11,10 @@ from search_spaces.configuration import JsonScalar
 from search_spaces.errors import InvalidSpaceError
 from search_spaces.space import SearchSpace
 from search_spaces.value_texts import value_of_text
+from trainers.config import TrainConfig
 from trainers.trainer import Trainer
 
-__all__ = ["complete_configuration", "read_value", "replacement_problem", "searched_space"]
+__all__ = ["complete_configuration", "read_value", "replacement_problem", "searched_space", "stand_ins"]
 
 
 def replacement_problem(name: str, value: Any, space: SearchSpace, trainer: Trainer) -> str | None:
@@ -73,6 +74,29 @@ def complete_configuration(
         return dict(configuration)
     # The trial's own values stay what they are, also those that an older version of the space allowed.
     return {**space.filled({**fixed, **configuration}), **configuration}
+
+
+def stand_ins(
+    whole: Mapping[str, JsonScalar],
+    configuration: Mapping[str, JsonScalar],
+    constants: Mapping[str, Any],
+    space: SearchSpace,
+) -> tuple[str, ...]:
+    """Return the parameters of the training whose values nobody has asked for: they only make a configuration whole.
+
+    Args:
+        whole: what was made of the configuration, see `complete_configuration`.
+        configuration: of the space without the parameters that constants replace.
+        constants: name -> value.
+        space: with all its parameters.
+    """
+    made_up = [name for name in space.names("training") if name in whole and name not in configuration]
+    asked = {name: read_value(space, name, constants[name]) for name in made_up if name in constants}
+    return tuple(
+        name
+        for name in made_up
+        if name in TrainConfig.model_fields and (name not in asked or whole[name] != asked[name])
+    )
 
 
 def read_value(space: SearchSpace, name: str, value: Any) -> Any:

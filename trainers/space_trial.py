@@ -20,7 +20,7 @@ from search_spaces.example_inputs import EXAMPLE_OUTPUTS, EXAMPLE_SHAPES, exampl
 from trainers.config import TrainConfig
 from trainers.drafts import refused_in_words
 from trainers.errors import UserCodeError
-from trainers.networks import build_network
+from trainers.networks import answered, build_network, form_of, repeated
 from trainers.trainer import Trainer
 
 __all__ = ["Sample", "Tried", "made_up_sample", "part_costs", "sample_of", "try_network"]
@@ -105,7 +105,9 @@ def try_network(space: str, configuration: Mapping[str, JsonScalar], sample: Sam
         try:
             network = refused_in_words(lambda: build_network(space, configuration, sample))
             one = tuple(part[:1] for part in sample.inputs)
-            multiply_adds = refused_in_words(lambda: try_and_count_multiply_adds(network, *one))
+            _, times = refused_in_words(lambda: answered(network, one))
+            few = repeated(one, times)
+            multiply_adds = refused_in_words(lambda: try_and_count_multiply_adds(network, *few)) // times
             idle = _step(network, sample)
         except InfeasibleArchitectureError as error:
             return Tried(infeasible=str(error))
@@ -151,10 +153,10 @@ def _step(network: nn.Module, sample: Sample) -> tuple[str, ...]:
 
 
 def _check(answers: object, sample: Sample) -> None:
-    shape = tuple(answers.shape) if isinstance(answers, torch.Tensor) else type(answers).__name__
     if not isinstance(answers, torch.Tensor) or answers.shape != (ITEMS, sample.num_outputs):
         raise UserCodeError(
-            f"the network answers {ITEMS} items with {shape}; needed: a tensor of {(ITEMS, sample.num_outputs)}"
+            f"the network answers {ITEMS} items with {form_of(answers)}; needed: a tensor of "
+            f"{(ITEMS, sample.num_outputs)}"
         )
     if not answers.isfinite().all():
         raise UserCodeError("the first answers of the network are not finite")

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 import torch
-from torch import nn
 
 from trainers.classification import check_logits, facts_of_classes
 from trainers.config import TrainConfig
@@ -67,9 +66,9 @@ class TableProblem(Problem):
             return ClassificationMeter(self.num_outputs, self._device)
         return RegressionMeter(self._device, self._data.target_scale)
 
-    def check_network(self, network: nn.Module) -> None:
-        """Refuse a network that does not answer one logit for each class, or one number."""
-        check_logits(network, self.example().inputs, self.num_outputs)
+    def check_answers(self, answers: object, batch: Batch) -> None:
+        """Refuse answers that are not one logit for each class, or one number."""
+        check_logits(answers, batch, self.num_outputs)
 
     def blueprint(self) -> Mapping[str, JsonValue]:
         """Return what turns cells into inputs, and answers into classes or numbers."""

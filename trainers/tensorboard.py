@@ -78,14 +78,16 @@ class Board:
         """
         import torch
 
+        from trainers.networks import answered, repeated
+
         inputs = self._problem.example().inputs
         devices = [inputs[0].device] if inputs[0].device.type == "cuda" else []
         flags = [(module, module.training) for module in network.modules()]
         try:
             with warnings.catch_warnings(), torch.random.fork_rng(devices=devices):
                 warnings.simplefilter("ignore")  # tracing warns of every size that it takes for fixed
-                network.eval()
-                self._writer.add_graph(network, inputs, use_strict_trace=False)
+                _, times = answered(network, inputs)
+                self._writer.add_graph(network, repeated(inputs, times), use_strict_trace=False)
         except Exception as error:  # a person's network may raise anything while it is traced
             logger.warning("the graph is not drawn reason=%s: %s", type(error).__name__, error)
         finally:

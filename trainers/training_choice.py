@@ -3,7 +3,8 @@
 Everything is checked before anything is trained and without loading torch; a mistake is a ValueError with a sentence.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from search_spaces import catalog
@@ -170,14 +171,17 @@ def check_sharing_offers(
     Raises:
         ValueError: with every reason.
     """
-    offers = {name: extremes(space.parameters[name]) for name in space.names("training")}
+    if not trainer.has_networks:  # what such a trainer is given has no meaning of ours, whatever its name
+        return
+    names = [name for name in space.names("training") if name in trainer.hyperparameters]
+    offers = {name: extremes(space.parameters[name]) for name in names}
     known = {name: value for name, value in constants.items() if name in trainer.hyperparameters}
-    if (sizes := offers.get("batch_size")) is not None:
-        known["batch_size"] = max(size for size in sizes if isinstance(size, int))
+    if sizes := list(_batch_sizes(offers.get("batch_size", ()))):
+        known["batch_size"] = max(sizes)
     training = TrainConfig.model_validate({**known, "parallel": parallel})
     check_sharing(training, constants, trainer, ranks, more_ranks)
     for name in ("gradient_compression", "batch_norm"):
-        for value in offers.get(name, ()) if ranks > 1 and trainer.has_networks else ():
+        for value in offers.get(name, ()) if ranks > 1 else ():
             if mistakes := form_mistakes(training.model_copy(update={name: value})):
                 raise ValueError(f"space '{space.name}': {'; '.join(mistakes)}")
 
@@ -196,6 +200,13 @@ def check_looking_inside(trainer: Trainer | None, *, tensorboard: bool) -> None:
         raise ValueError("only networks of a search space are looked into, and the trainer here has none of it")
     if tensorboard and not is_installed():
         raise ValueError(f"the package tensorboard is not installed; install it: {INSTALL}")
+
+
+def _batch_sizes(offered: Sequence[JsonScalar]) -> Iterator[int]:
+    """Yield those sizes that a training takes; `check_offers` tells of the others."""
+    for size in offered:
+        with suppress(ValueError):
+            yield TrainConfig.model_validate({"batch_size": size}).batch_size
 
 
 def _strange_parameters(space: SearchSpace, trainer: Trainer, reference: str) -> str | None:

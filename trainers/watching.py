@@ -12,6 +12,7 @@ from trainers.estimates import check_fits, estimate_epoch_s, estimate_memory, es
 from trainers.monitoring import Monitor
 from trainers.network_memory import check_network_fits
 from trainers.optimizers.sharded import is_sharded
+from trainers.parallel.batch_norm import synchronises_nothing
 from trainers.problem import Batch, Problem
 from trainers.profiling import TABLE, StepProfile
 from trainers.reporting import JsonValue
@@ -35,7 +36,7 @@ class Watch:
 
     def __init__(self, task: TrainTask, ranks: Ranks) -> None:
         self._task, self._ranks = task, ranks
-        self._monitor = Monitor(ranks.device, announces=ranks.is_first)
+        self._monitor = Monitor(ranks.device, announces=ranks.is_first, ranks_here=ranks.on_this_machine)
         self._log = EpochLog(task.training.epochs, self._monitor.load)
         self._board: Board | None = None
         self._profile: StepProfile | None = None
@@ -52,8 +53,9 @@ class Watch:
         Raises:
             NetworkMemoryError: it cannot fit.
         """
-        training = self._task.training
-        check_network_fits(estimate_network(network, training), self._monitor.load, training, self._ranks.world_size)
+        training, ranks = self._task.training, self._ranks
+        alone, load = estimate_network(network, training), self._monitor.load
+        check_network_fits(alone, load, training, ranks.world_size, on_this_machine=ranks.on_this_machine)
 
     def check_memory(self, network: nn.Module, example: Batch, precision: str) -> None:
         """Refuse a network that cannot be trained on this device; one that no estimate knows is let through.
@@ -94,7 +96,9 @@ class Watch:
         task, measured = self._task, problem.facts().get("validation_items")
         self._items = (problem.training_items, measured if isinstance(measured, int) else 0)
         if self._ranks.is_first:
-            self._log.warn(advice_before(task.training.batch_size, problem.training_items))
+            idle = synchronises_nothing(network, task.training, self._ranks.world_size)
+            sizes = task.training.batch_size, problem.training_items
+            self._log.warn(advice_before(*sizes, synchronises_nothing=idle))
         if task.profile and self._ranks.is_first:
             folder = f"{task.artifacts_root}/{task.checkpoint_dir}"
             self._profile = StepProfile(folder, self._ranks.device, steps)

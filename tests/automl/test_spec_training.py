@@ -188,6 +188,14 @@ def test_all_mistakes_in_constants_are_listed() -> None:
             {"space": "nas_small", "set": {"schedule_power": 3}},
             "set: schedule_power has no effect with schedule=cosine",
         ),
+        (
+            {"space": "nas_small", "set": {"momentum": 0.5, "optimizer": "lion"}},
+            "set: momentum has no effect with optimizer=lion; give optimizer=sgd, rmsprop or muon",
+        ),
+        (
+            {"space": "nas_small", "set": {"learning_rate": "1e400"}},
+            "set: learning_rate='1e400' is not allowed: input should be a finite number",
+        ),
         ({"space": "nas_small", "parallel": "pipeline"}, "parallel: pipeline shares a network among ranks, and here"),
         ({"space": "nas_small", "set": {"gradient_compression": "bf16"}}, "bf16 is for where ranks exchange gradients"),
         (
@@ -236,6 +244,8 @@ def test_constant_takes_the_place_of_a_searched_parameter_of_the_training() -> N
     assert (task.training.optimizer, task.training.batch_size, task.training.learning_rate) == ("muon", 32, 0.5)
     assert spec.whole_space.validate(task.configuration)["batch_size"] == 32, "what builds the network is given it all"
     assert task.configuration["optimizer"] == "adamw", "what the space knows stands for what it does not"
+    assert (task.asked_for()["optimizer"], task.built_with()["optimizer"]) == ("muon", "adamw")
+    assert "batch_size" not in task.built_with(), "the space knows it"
 
 
 def test_constant_of_own_code_takes_the_place_of_a_searched_parameter(tmp_path: Path) -> None:
@@ -261,6 +271,15 @@ def test_first_choice_stands_for_a_constant_that_a_space_without_defaults_does_n
     task = train_task(spec, Artifacts(root="/a", study="s"), lease, Configuration({"learning_rate": 0.05}), Origin())
     assert task.training.optimizer == "muon"
     assert spec.whole_space.validate(task.configuration) == {"optimizer": "sgd", "learning_rate": 0.05}
+
+
+def test_own_code_may_search_names_of_ours_with_values_of_its_own(tmp_path: Path) -> None:
+    sizes = '"batch_size": Categorical(choices=("small", "big")), "x":'
+    text = OWN_FIT.replace('"x":', sizes).replace("Float,", "Categorical, Float,")
+    assert spec_of(space=str(write(tmp_path, "own.py", text))).search_space.names() == ("batch_size", "x")
+    alone = SPACE_ALONE.replace('"x":', sizes).replace("Float,", "Categorical, Float,")
+    spec = spec_of(space=str(write(tmp_path, "space.py", alone)), script=script_of(tmp_path), metric="loss")
+    assert spec.search_space.names() == ("batch_size", "x")
 
 
 def test_places_of_data_become_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

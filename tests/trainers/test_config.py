@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from pydantic import ValidationError
 
@@ -27,6 +29,15 @@ def test_unknown_and_impossible_settings_are_refused() -> None:
         TrainConfig.model_validate({"epoch": 3})
     with pytest.raises(ValidationError, match="less than or equal to 1"):
         TrainConfig.model_validate({"augmentation": 1.5})
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, field in TrainConfig.model_fields.items() if field.annotation is float]
+)
+@pytest.mark.parametrize("value", ["inf", "1e400", "nan", float("inf"), float("nan")])
+def test_only_finite_numbers_are_settings(name: str, value: Any) -> None:
+    with pytest.raises(ValidationError, match="finite number"):
+        TrainConfig.model_validate({name: value})
 
 
 def test_task_survives_json() -> None:

@@ -128,7 +128,7 @@ def test_network_with_wrong_answers_is_refused_before_training(few_digits: Image
 
 @pytest.mark.parametrize(
     ("changed", "message"),
-    [({"seed": 8}, "seed: checkpoint 7, task 8"), ({"network": {"width": 5}}, "configuration: checkpoint")],
+    [({"seed": 8}, "seed: checkpoint 7, task 8"), ({"network": {"width": 5}}, "trial; width: checkpoint 4, task 5$")],
     ids=["seed", "configuration"],
 )
 def test_checkpoint_of_another_trial_is_refused(

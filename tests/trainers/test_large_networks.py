@@ -3,24 +3,29 @@
 import copy
 import random
 from collections.abc import Callable
+from contextlib import nullcontext
+from types import SimpleNamespace
 
 import numpy as np
+import psutil
 import pytest
 import torch
 from torch import nn
 
+from tests.trainers.rank_pool import RankPool
 from tests.trainers.training import Script, tiny_task
-from trainers import large_networks
+from trainers import device_load, large_networks
 from trainers.config import TrainConfig
 from trainers.data.arrays import ImageData
 from trainers.device_load import CpuLoad
 from trainers.distributed import Ranks
 from trainers.errors import NetworkMemoryError
-from trainers.estimates import estimate_network
+from trainers.estimates import MemoryEstimate, estimate_network
 from trainers.failures import explain
 from trainers.large_networks import build_looking_ahead, hollow
 from trainers.network_memory import check_network_fits
 from trainers.tasks import load_trainer
+from trainers.watching import Watch
 
 GIB = 2**30
 
@@ -130,6 +135,54 @@ def test_what_a_rank_holds_decides_and_each_builds_the_whole(
     assert "no smaller batch helps" in str(caught.value)
     explained = explain(caught.value)
     assert (explained.cause, explained.is_of_network) == ("oom", True)
+
+
+class Gpu(CpuLoad):
+    """Stands for a GPU with a lot of memory: none is here."""
+
+    name = "gpu"  # type: ignore[assignment]  # it is the CPU's otherwise
+
+    def available_bytes(self) -> int:
+        return 80 * GIB
+
+
+@pytest.mark.parametrize(
+    "weights, ranks, here, parallel, on_gpus, refused",
+    [
+        (5, 1, 1, "auto", False, ""),
+        (5, 2, 1, "ddp", False, ""),
+        (5, 2, 2, "ddp", False, r"has 12\.0 GiB left of 12\.0 GiB as the share of each of the 2 ranks on this machine"),
+        (2, 2, 2, "ddp", False, ""),
+        (9, 2, 2, "fsdp", False, r"needs 18\.0 GiB on each of 2 ranks .* use a smaller network$"),
+        (5, 8, 8, "fsdp", False, r"the weights alone need 5\.0 GiB, but the cpu has 3\.0 GiB left"),
+        (5, 8, 8, "fsdp", True, r"the weights alone need 5\.0 GiB, but the cpu has 3\.0 GiB left"),
+        (5, 8, 8, "ddp", True, r"need 5\.0 GiB, .* use a smaller network, or fewer ranks on this machine$"),
+        (5, 8, 4, "fsdp", True, ""),
+        (9, 1, 1, "auto", False, r"needs 36\.0 GiB without any batch .* use a smaller network$"),
+        (9, 2, 1, "ddp", False, r"needs 36\.0 GiB .* or pipeline over 2 ranks with as much memory each$"),
+    ],
+)
+def test_ranks_of_one_machine_share_its_memory(
+    monkeypatch: pytest.MonkeyPatch, weights: int, ranks: int, here: int, parallel: str, on_gpus: bool, refused: str
+) -> None:
+    monkeypatch.setattr(device_load, "memory_limit_bytes", lambda: 24 * GIB)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(total=32 * GIB))
+    monkeypatch.setattr(CpuLoad, "memory_bytes", lambda self: 0)
+    alone = MemoryEstimate(weights=weights * GIB, gradients=weights * GIB, optimizer=2 * weights * GIB, micro_batch=0)
+    training = TrainConfig(parallel=parallel)  # type: ignore[arg-type]  # one of its words
+    load = Gpu() if on_gpus else CpuLoad(here)
+    with pytest.raises(NetworkMemoryError, match=refused) if refused else nullcontext():
+        check_network_fits(alone, load, training, ranks, on_this_machine=here)
+
+
+def test_ranks_know_who_is_on_their_machine_and_training_counts_them(pair: RankPool) -> None:
+    assert pair.run(ranks_here) == [(2, 2)] * 2
+    assert ranks_here(Ranks.alone("cpu")) == (1, 1)
+
+
+def ranks_here(ranks: Ranks) -> tuple[int, int]:
+    watch = Watch(tiny_task("/nowhere"), ranks)
+    return ranks.on_this_machine, watch._monitor.load.sharers
 
 
 def test_training_refuses_a_network_before_it_is_built(

@@ -1,12 +1,16 @@
 """Settings that need ranks are refused without them, and so are those that a form of sharing cannot use."""
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from search_spaces.parameters import Categorical, Float, Integer, Parameter
 from search_spaces.space import SearchSpace
+from tests.trainers.custom.own import write
 from trainers.config import Parallelism, TrainConfig
+from trainers.custom.references import script_reference
 from trainers.sharing_choice import form_mistakes, lonely_mistakes
 from trainers.tasks import load_trainer
 from trainers.training_choice import check_sharing_offers
@@ -70,3 +74,26 @@ def test_search_offers_nothing_that_its_ranks_cannot_use() -> None:
     assert offered({"accumulate": 128}, "auto", 1, batch_size=sizes) == ""
     assert "a batch of 128 items" in offered({"accumulate": 129}, "auto", 1, batch_size=sizes)
     assert "(--procs-per-trial 2)" in offered({}, "pipeline", 1)
+
+
+def test_search_of_a_batch_size_in_steps_knows_the_largest() -> None:
+    steps = Float(low=16.0, high=128.0, step=16.0)
+    assert offered({"accumulate": 128}, "auto", 1, batch_size=steps) == ""
+    assert "a batch of 128 items" in offered({"accumulate": 129}, "auto", 1, batch_size=steps)
+
+
+@pytest.mark.parametrize(
+    "sizes", [Categorical(choices=("small", "big")), Categorical(choices=(0, -1)), Float(low=0.1, high=0.9)]
+)
+def test_parameters_of_own_code_mean_what_it_likes(tmp_path: Path, sizes: Parameter) -> None:
+    own = """
+        from search_spaces import Float, SearchSpace
+        SPACE = SearchSpace("own", {"x": Float(low=0.0, high=1.0)})
+        METRICS = {"gain": "maximize"}
+        def fit(context):
+            context.report({"gain": 1.0})
+        """
+    space = SearchSpace("own", {"batch_size": sizes, "batch_norm": Categorical(choices=("synchronised", "frozen"))})
+    for reference in (str(write(tmp_path, "own.py", own)), script_reference(f"{sys.executable} -V")):
+        for ranks in (1, 2):
+            check_sharing_offers({"accumulate": 500}, "auto", space, load_trainer(reference), ranks, "-r 2")

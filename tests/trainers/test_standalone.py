@@ -1,5 +1,6 @@
 """Trains one configuration without a search: everything that can train, from Python and from the command line."""
 
+import dataclasses
 import json
 import re
 import shlex
@@ -14,7 +15,7 @@ from tests.test_documentation import PAGES, blocks
 from tests.trainers.custom.own import write
 from tests.trainers.training import assert_same_tensors
 from trainers.__main__ import _parser, main
-from trainers.checkpoint import read_checkpoint
+from trainers.checkpoint import read_checkpoint, write_checkpoint
 from trainers.kept_checkpoints import UsedFolderError
 from trainers.reporting import Report
 from trainers.standalone import InvalidTrainingError, train
@@ -122,9 +123,59 @@ def test_training_may_have_a_value_that_its_space_does_not_search(tmp_path: Path
     train("nas_small", settings=settings, folder=tmp_path, device="cpu")
     record = json.loads((tmp_path / "training.json").read_text())["identity"]
     assert (record["settings"]["optimizer"], record["settings"]["learning_rate"]) == ("muon", 0.5)
+    assert (record["configuration"]["optimizer"], record["configuration"]["learning_rate"]) == ("muon", 0.5)
+    assert record["built_with"]["optimizer"] == "adamw"
     text = problems_of("nas_small", settings={"optimizer": "moun", "channels": 7}, folder=tmp_path / "b")
     assert re.search(r"optimizer='moun' is not allowed: input should be 'sgd', .* or 'muon'", text)
     assert "channels=7 is outside [8, 24]" in text
+
+
+SPACE_OF_IMAGES = """
+    from search_spaces import Categorical, SearchSpace
+    SPACE = SearchSpace("own", {"optimizer": Categorical(choices=(CHOICES))}, defaults={"optimizer": "adamw"})
+    def build_model(configuration, input_shape, num_classes):
+        from torch import nn
+        assert configuration["optimizer"] in (CHOICES), "a space is never given what it does not know"
+        return nn.Sequential(nn.Flatten(), nn.Linear(64, num_classes))
+    """
+
+
+def space_of_images(folder: Path, *choices: str) -> str:
+    return str(write(folder, "own.py", SPACE_OF_IMAGES.replace("CHOICES", repr(choices)[1:-1])))
+
+
+def test_checkpoint_and_record_tell_what_was_asked_for_and_apart_what_stands_for_it(tmp_path: Path) -> None:
+    space, folder = space_of_images(tmp_path, "adamw", "sgd"), tmp_path / "run"
+    trained = train(space, settings={"epochs": 1, "optimizer": "muon"}, folder=folder, device="cpu")
+    assert trained.last is not None
+    blueprint = read_checkpoint(trained.last).blueprint
+    assert (blueprint["configuration"], blueprint["built_with"]) == ({"optimizer": "muon"}, {"optimizer": "adamw"})
+    student = {"epochs": 1, "optimizer": "sgd", "teacher": str(trained.last)}
+    assert train(space, settings=student, folder=tmp_path / "student", device="cpu").result.outcome == "completed"
+    space_of_images(tmp_path, "adamw", "sgd", "muon")  # the space learns what it did not know
+    resumed = train(space, settings={"epochs": 2, "optimizer": "muon"}, folder=folder, device="cpu", resume=True)
+    assert resumed.result.epoch == 2
+
+
+@pytest.mark.parametrize("optimizer", ["muon", "sgd"])
+def test_record_and_checkpoint_of_an_older_release_are_gone_on_with(tmp_path: Path, optimizer: str) -> None:
+    space, folder = space_of_images(tmp_path, "adamw", "sgd"), tmp_path / "run"
+    settings = {"optimizer": optimizer}
+    last = train(space, settings={**settings, "epochs": 1}, folder=folder, device="cpu").last
+    assert last is not None
+    record = json.loads((folder / "training.json").read_text())
+    checkpoint = read_checkpoint(last)
+    stand_ins = record["identity"].pop("built_with")
+    record["identity"]["configuration"] |= stand_ins
+    blueprint = {**checkpoint.blueprint, "configuration": record["identity"]["configuration"]}
+    blueprint.pop("built_with")
+    older = dataclasses.replace(checkpoint, blueprint=blueprint)
+    file = write_checkpoint(older, str(folder), str(last.relative_to(folder)))
+    record["kept"][0]["file"] = dataclasses.asdict(file)
+    (folder / "training.json").write_text(json.dumps(record))
+    with pytest.raises(UsedFolderError, match=rf"training; optimizer: there '{optimizer}', now 'lion'; give"):
+        train(space, settings={"optimizer": "lion", "epochs": 2}, folder=folder, device="cpu", resume=True)
+    assert train(space, settings={**settings, "epochs": 2}, folder=folder, device="cpu", resume=True).result.epoch == 2
 
 
 def test_command_prints_the_line_of_the_log_and_what_an_epoch_is_worth(
@@ -324,10 +375,12 @@ def test_commands_of_the_documentation_have_flags_that_exist() -> None:
 
 
 def test_a_resumed_training_keeps_its_settings_but_may_be_computed_otherwise(tmp_path: Path) -> None:
-    train("nas_small", settings={**SMALL, "epochs": 1}, folder=tmp_path, device="cpu")
+    settings = {**SMALL, "optimizer": "sgd"}
+    train("nas_small", settings={**settings, "epochs": 1}, folder=tmp_path, device="cpu")
+    changed = {**settings, "epochs": 2, "momentum": 0.5}
     with pytest.raises(UsedFolderError, match=r"momentum: there 0\.9, now 0\.5.*give another folder"):
-        train("nas_small", settings={**SMALL, "epochs": 2, "momentum": 0.5}, folder=tmp_path, device="cpu", resume=True)
-    otherwise = {**SMALL, "epochs": 2, "accumulate": 2, "patience": 5}
+        train("nas_small", settings=changed, folder=tmp_path, device="cpu", resume=True)
+    otherwise = {**settings, "epochs": 2, "accumulate": 2, "patience": 5}
     trained = train("nas_small", settings=otherwise, folder=tmp_path, device="cpu", resume=True)
     assert trained.result.epoch == 2
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from trainers.classification import check_logits
 from trainers.config import TrainConfig
@@ -20,6 +19,7 @@ from trainers.feeding.loader import ItemReader
 from trainers.losses import Loss, build_loss, build_number_loss
 from trainers.metrics.classification import ClassificationMeter
 from trainers.metrics.regression import RegressionMeter
+from trainers.networks import form_of, items_in_words
 from trainers.problem import Batch, Items, Meter, Problem
 from trainers.reporting import JsonValue
 
@@ -80,21 +80,18 @@ class DatasetProblem(Problem):
             usual = RegressionMeter(self._device)
         return usual if own is None else OwnMeter(usual, _checked(own))
 
-    def check_network(self, network: nn.Module) -> None:
-        """Refuse a network whose answer to one item does not fit the targets or the loss."""
-        example = self.example()
+    def check_answers(self, answers: object, batch: Batch) -> None:
+        """Refuse answers that do not fit the targets or the loss."""
         if self._data.kind == "classes" and self._is_usual:
-            check_logits(network, example.inputs, self.num_outputs)
+            check_logits(answers, batch, self.num_outputs)
             return
-        network.eval()
-        with torch.no_grad():
-            answer = network(*example.inputs)
-            if not isinstance(answer, torch.Tensor) or answer.shape[:1] != (1,):
-                shape = tuple(answer.shape) if isinstance(answer, torch.Tensor) else type(answer).__name__
-                raise UserCodeError(
-                    f"the network answers one item with {shape}; needed: a tensor whose first size is 1"
-                )
-            self.losses(answer, example.targets)
+        items = len(batch)
+        if not isinstance(answers, torch.Tensor) or answers.shape[:1] != (items,):
+            raise UserCodeError(
+                f"the network answers {items_in_words(items)} with {form_of(answers)}; needed: a tensor whose first "
+                f"size is {items}"
+            )
+        self.losses(answers, batch.targets)
 
     def blueprint(self) -> Mapping[str, JsonValue]:
         """Return what the network was told about the inputs."""

@@ -3,6 +3,7 @@
 Source: Hinton et al. 2015, Distilling the Knowledge in a Neural Network, arXiv 1503.02531, section 2.
 """
 
+import logging
 from collections.abc import Mapping
 from reprlib import repr as shown
 
@@ -20,6 +21,11 @@ from trainers.problem import Batch, Problem
 from trainers.reporting import JsonValue
 
 __all__ = ["Distillation", "distillation_losses", "load_teacher"]
+
+logger = logging.getLogger(__name__)
+
+_FORMS = ("input_shape", "target_kind", "class_names")
+"""What is said of data that have another form: nothing else of them can be the same then."""
 
 
 def distillation_losses(student_NK: torch.Tensor, teacher_NK: torch.Tensor, temperature: float) -> torch.Tensor:
@@ -95,13 +101,14 @@ def load_teacher(location: str, problem: Problem, device: torch.device) -> nn.Mo
 
 def _built(checkpoint: Checkpoint, problem: Problem, location: str) -> nn.Module:
     space, configuration = checkpoint.blueprint.get("space"), checkpoint.blueprint.get("configuration")
+    stand_ins = checkpoint.blueprint.get("built_with", {})  # older releases had them in the configuration
     if not isinstance(space, str) or not isinstance(configuration, dict):
         raise UserCodeError(
             f"teacher {location} does not say by which search space its network is built (space {shown(space)}, "
             f"configuration {shown(configuration)}); give the checkpoint of a network that a search space builds"
         )
     try:
-        return build_network(space, configuration, problem)  # type: ignore[arg-type]  # JSON's scalars by its making
+        return build_network(space, {**configuration, **stand_ins}, problem)  # type: ignore[dict-item]  # by its making
     except (UnknownSearchSpaceError, ValueError) as error:
         raise UserCodeError(f"teacher {location}: {error}") from error
 
@@ -115,15 +122,25 @@ def _check_answers(student: torch.Tensor, teacher: torch.Tensor) -> None:
 
 
 def _check_fits(theirs: Mapping[str, JsonValue], problem: Problem, location: str) -> None:
-    """Refuse a teacher of other inputs or classes, and of other splits: it may know what students are measured on."""
+    """Refuse a teacher of other inputs or classes, and of other splits: it may know what students are measured on.
+
+    Only what tells most is said; with other inputs, all that is known of the data differs.
+    """
     ours = {"fingerprint": problem.fingerprint, **problem.blueprint()}
-    differing = [
-        f"{name}: teacher {shown(theirs.get(name))}, student {shown(value)}"
+    differing = {
+        name: f"{name}: teacher {shown(theirs.get(name))}, student {shown(value)}"
         for name, value in ours.items()
         if theirs.get(name) != value
-    ]
-    if differing:
-        raise UserCodeError(
-            f"teacher {location} has learned from other data; {'; '.join(differing)}; "
-            "give the checkpoint of a training with the same data, splits and data options"
-        )
+    }
+    if not differing:
+        return
+    kinds = (_FORMS, ("fingerprint",), tuple(differing))
+    told = next(found for names in kinds if (found := [name for name in names if name in differing]))
+    left_out = [name for name in differing if name not in told]
+    logger.debug(
+        "the teacher's data differ in more teacher=%s: %s", location, "; ".join(differing[n] for n in left_out)
+    )
+    raise UserCodeError(
+        f"teacher {location} has learned from other data; {'; '.join(differing[name] for name in told)}; "
+        "give the checkpoint of a training with the same data, splits and data options"
+    )

@@ -25,7 +25,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from trainers.config import TrainConfig
 from trainers.errors import UserCodeError
 
-__all__ = ["SharedStatistics", "batch_norm_layers", "whose_statistics"]
+__all__ = ["SharedStatistics", "batch_norm_layers", "synchronises_nothing", "whose_statistics"]
 
 _Gradients: TypeAlias = tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor | None, None, None, None]
 _KNOWN_FORWARDS: tuple[Callable[..., torch.Tensor], ...] = (_BatchNorm.forward, nn.SyncBatchNorm.forward)
@@ -109,6 +109,11 @@ def batch_norm_layers(network: nn.Module) -> list[_BatchNorm]:
     return [layer for _, layer in found]
 
 
+def synchronises_nothing(network: nn.Module, training: TrainConfig, ranks: int) -> bool:
+    """Whether ranks are to share statistics, and the network has no layer that takes any."""
+    return training.batch_norm == "synchronised" and ranks > 1 and not _has_layers(network)
+
+
 def whose_statistics(network: nn.Module, training: TrainConfig, ranks: int, items: int) -> str | None:
     """Say in words whose items batch normalisation takes the statistics of, where it is not all items of each step.
 
@@ -121,7 +126,7 @@ def whose_statistics(network: nn.Module, training: TrainConfig, ranks: int, item
     Returns:
         Such as `per rank, 32 of 64 items`; None where there is no such layer, or one rank computes whole batches.
     """
-    if not any(isinstance(layer, _BatchNorm) for layer in network.modules()):
+    if not _has_layers(network):
         return None
     is_pipeline = training.parallel == "pipeline" and ranks > 1
     parts = -(-items // training.micro_batch(ranks if is_pipeline else 1))
@@ -162,24 +167,53 @@ class _Normalised(torch.autograd.Function):
     def backward(context: Any, gradients_NC: torch.Tensor, *_: torch.Tensor) -> _Gradients:
         """Return the gradients: those of the inputs from all ranks' answers, those of the weights from one's own."""
         inputs_NC, weight_C, mean_C, variance_C, count = context.saved_tensors
+        wanted = context.needs_input_grad
+        # What is subtracted below is nearly as large as what it is subtracted from, and both may be too large for
+        # numbers of two bytes; only the difference goes back to the inputs' format.
+        exact = mean_C.dtype
+        exact_NC = inputs_NC.to(exact)
+        exact_weight_C = None if weight_C is None else weight_C.to(exact)
         # As if mean and variance were fixed; what goes through them comes below.
         to_inputs_NC, to_weight_C, to_bias_C = torch.ops.aten.native_batch_norm_backward(
-            gradients_NC, inputs_NC, weight_C, mean_C, variance_C, None, None, False, context.eps, [True, True, True]
-        )
-        if context.needs_input_grad[0]:
+            gradients_NC.to(exact), exact_NC, exact_weight_C, mean_C, variance_C, None, None, False, context.eps,
+            [wanted[0], True, True],
+        )  # fmt: skip
+        if wanted[0]:
             sums_2C = torch.cat([to_bias_C, to_weight_C])
-            if weight_C is not None:
-                sums_2C = sums_2C * weight_C.repeat(2)
+            if exact_weight_C is not None:
+                sums_2C = sums_2C * exact_weight_C.repeat(2)
             dist.all_reduce(sums_2C, group=context.group)
             if context.counts:
-                scale_C = (variance_C + context.eps).rsqrt()
-                through_mean_C, through_spread_C = (sums_2C / count).chunk(2)
-                slope_C = scale_C.square() * through_spread_C
-                offset_C = scale_C * through_mean_C - slope_C * mean_C
-                through_both_NC = torch.addcmul(_spread(offset_C, inputs_NC), _spread(slope_C, inputs_NC), inputs_NC)
-                to_inputs_NC = (to_inputs_NC - through_both_NC).to(inputs_NC.dtype)
-        wanted = context.needs_input_grad
-        return to_inputs_NC, to_weight_C if wanted[1] else None, to_bias_C if wanted[2] else None, None, None, None
+                to_inputs_NC -= _through_statistics(exact_NC, mean_C, variance_C + context.eps, sums_2C / count)
+            to_inputs_NC = to_inputs_NC.to(inputs_NC.dtype)
+        kind = exact if weight_C is None else weight_C.dtype
+        return (
+            to_inputs_NC if wanted[0] else None,
+            to_weight_C.to(kind) if wanted[1] else None,
+            to_bias_C.to(kind) if wanted[2] else None,
+            None,
+            None,
+            None,
+        )
+
+
+def _through_statistics(
+    inputs_NC: torch.Tensor, mean_C: torch.Tensor, variance_C: torch.Tensor, means_2C: torch.Tensor
+) -> torch.Tensor:
+    """Return what the inputs' gradients lose as each input moves mean and spread: all in the format of the statistics.
+
+    Args:
+        inputs_NC: of this rank.
+        mean_C: over all ranks.
+        variance_C: over all ranks, with the small number that keeps it from 0.
+        means_2C: over all ranks, of the gradients with respect to the normalised inputs, and of these times those.
+    """
+    scale_C = variance_C.rsqrt()
+    mean_gradient_C, mean_product_C = means_2C.chunk(2)
+    # The mean goes first: where it is much larger than the spread, two large numbers would cancel.
+    centred_NC = inputs_NC - _spread(mean_C, inputs_NC)
+    slope_C = scale_C.square() * mean_product_C
+    return centred_NC.mul_(_spread(slope_C, inputs_NC)).add_(_spread(scale_C * mean_gradient_C, inputs_NC))
 
 
 def _own_statistics(inputs_NC: torch.Tensor, counts: bool) -> torch.Tensor:
@@ -229,6 +263,10 @@ def _track(layer: _BatchNorm, mean_C: torch.Tensor, variance_C: torch.Tensor, co
     for running_C, latest_C in ((layer.running_mean, mean_C), (layer.running_var, population_C)):
         if running_C is not None:
             running_C.lerp_(latest_C.to(running_C.dtype), momentum)
+
+
+def _has_layers(network: nn.Module) -> bool:
+    return any(isinstance(layer, _BatchNorm) for layer in network.modules())
 
 
 def _is_known(layer: _BatchNorm) -> bool:

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -48,6 +49,7 @@ class DataParallel(Parallel):
     ) -> None:
         self.network = network
         self._ranks, self._precision, self._example, self._micro_batch = ranks, precision, example, micro_batch
+        precision.expect_factor(ranks.world_size)  # see `train_batch`
         layers = batch_norm_layers(network) if batch_norm == "synchronised" and ranks.main is not None else []
         self._shared_statistics = SharedStatistics(layers, ranks.main)
 
@@ -122,6 +124,12 @@ class DataParallel(Parallel):
             backward(self._answers(self._model, self._example).float(), 0.0)
 
     def _own_share(self, items: int, items_per_pass: int) -> list[slice]:
-        """Return this rank's share of the items of a split, cut into passes."""
+        """Return this rank's share of the items of a split, cut into passes; none has a single item beside larger ones.
+
+        Some normalisation has no spread of one item.
+        """
         own = shard(items, self._ranks.rank, self._ranks.world_size)
-        return [slice(at, min(at + items_per_pass, own.stop)) for at in range(own.start, own.stop, items_per_pass)]
+        bounds = [*range(own.start, own.stop, items_per_pass), own.stop]
+        if len(bounds) > 2 and items_per_pass > 2 and bounds[-1] - bounds[-2] == 1:
+            bounds[-2] -= 1
+        return [slice(start, stop) for start, stop in pairwise(bounds)]

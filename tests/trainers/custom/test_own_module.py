@@ -5,16 +5,21 @@ from typing import Any
 
 import pytest
 import torch
+from torch import nn
 
+from search_spaces.configuration import JsonScalar
 from tests.trainers.custom.own import Reports, own_task, train, write
 from tests.trainers.rank_pool import RankPool
 from tests.trainers.training import assert_same_tensors, timeless
 from trainers.checkpoint import read_checkpoint
-from trainers.config import EvaluateTask
+from trainers.config import EvaluateTask, TrainConfig
 from trainers.custom.own_meter import LossMeter, OwnMeter
 from trainers.data.spec import DataSpec
 from trainers.distributed import Ranks
 from trainers.errors import BadDataError, PeerFailedError, UserCodeError
+from trainers.parallel.replicas import Replicas
+from trainers.precision import MixedPrecision
+from trainers.problem import Batch
 from trainers.reporting import Decision
 from trainers.tasks import load_trainer
 
@@ -51,7 +56,9 @@ METRICS_OF = "def metrics(answers, targets):\n    return {}\n"
 METRICS = (
     "def metrics(answers, targets):\n    return {'largest': (answers - targets).abs().max(), 'items': len(targets)}\n"
 )
-CONFIGURATION = {"learning_rate": 0.05, "width": 4}
+CONFIGURATION: dict[str, JsonScalar] = {"learning_rate": 0.05, "width": 4}
+CPU = torch.device("cpu")
+ONE = Batch((torch.zeros(1, 1),), torch.zeros(1))
 
 
 def own_file(tmp_path: Path, *parts: str) -> Path:
@@ -92,6 +99,50 @@ def test_network_with_own_data_trains_and_measures(tmp_path: Path, parts: tuple[
         checkpoint=reports[-1].checkpoint.path, split="test",
     )  # fmt: skip
     assert "loss" in trainer.evaluate(evaluation, trainer.load(DataSpec()), Ranks.alone("cpu"))
+
+
+BATCH_STATISTICS = """
+def build_model(configuration):
+    norm = nn.BatchNorm1d(4, affine=False, track_running_stats=False)
+    return nn.Sequential(nn.Linear(3, 4), norm, nn.Linear(4, OUT))
+"""
+
+
+@pytest.mark.parametrize("parts", [(CLASSES,), (VECTORS, LOSS)], ids=["classes", "own loss"])
+def test_network_that_cannot_answer_one_item_is_trained_and_measured(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, parts: tuple[str, ...]
+) -> None:
+    file = own_file(tmp_path, *parts, DATASETS, BATCH_STATISTICS)
+    result, reports = train(file, task_of(tmp_path, file).model_copy(update={"tensorboard": "board"}))
+    assert (result.outcome, len(reports)) == ("completed", 2)
+    assert result.facts["multiply_adds"] == 4 * 3 + 4 * (2 if parts == (CLASSES,) else 3), "those of one item"
+    assert "not drawn" not in caplog.text
+    drafts = load_trainer(str(file)).drafts(str(file), load_trainer(str(file)).load(DataSpec()))
+    assert drafts.count_multiply_adds(CONFIGURATION) == result.facts["multiply_adds"]
+    assert drafts.measure_latency_ms(CONFIGURATION, "cpu") > 0.0
+
+
+@pytest.mark.parametrize("parallel", ["ddp", "fsdp", "pipeline"])
+def test_ranks_train_a_network_that_cannot_answer_one_item(pair: RankPool, tmp_path: Path, parallel: str) -> None:
+    file = own_file(tmp_path, CLASSES, DATASETS, BATCH_STATISTICS)
+    trainer = load_trainer(str(file))
+    training = TrainConfig(parallel=parallel)  # type: ignore[arg-type]  # one of its words
+    data = trainer.load(DataSpec())
+    assert trainer.mistakes_once_loaded(training, str(file), [CONFIGURATION], data, 2) == []
+    task = task_of(tmp_path, file, parallel=parallel)
+    first, second = pair.run(_train_on_ranks, str(file), str(tmp_path), task)
+    assert len(first) == 2 and second == []
+
+
+def test_no_pass_has_a_single_item_beside_larger_ones() -> None:
+    replicas = Replicas(nn.Linear(1, 1), Ranks.alone("cpu"), MixedPrecision("fp32", CPU), ONE, 1)
+    for items in range(40):
+        for most in (1, 3, 4, 8):
+            passes = replicas._own_share(items, most)
+            sizes = [part.stop - part.start for part in passes]
+            assert sum(sizes) == items and max(sizes, default=0) <= most and len(passes) == -(-items // most)
+            assert [part.start for part in passes[1:]] == [part.stop for part in passes[:-1]]
+            assert 1 not in sizes or most == 1 or items == 1
 
 
 def test_mean_and_single_losses_train_alike(tmp_path: Path) -> None:

@@ -88,9 +88,7 @@ def test_script_goes_on_from_nothing_of_another_trial(tmp_path: Path) -> None:
     assert first[0].checkpoint is not None
     resume: dict[str, Any] = {"resume_from": first[0].checkpoint.path}
     other = own_task(tmp_path, configuration={"x": 0.75}, **resume)
-    with pytest.raises(
-        DamagedCheckpointError, match=r"another trial; configuration: checkpoint .*0\.5.*, task .*0\.75"
-    ):
+    with pytest.raises(DamagedCheckpointError, match=r"another trial; x: checkpoint 0\.5, task 0\.75$"):
         train(reference, other)
     with pytest.raises(BadDataError, match="data or their splits have changed"):
         train(reference, own_task(tmp_path, **resume), source="other")

@@ -1,4 +1,6 @@
 import dataclasses
+import logging
+import re
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +113,20 @@ def test_teacher_of_other_data_is_refused_with_both_sides(
     assert location in message and f"{name}: teacher {value!r}, student" in message
     if name == "fingerprint":
         assert few_digits.fingerprint[:8] in message
+
+
+def test_teacher_of_data_that_differ_in_all_is_refused_for_the_form_and_the_rest_is_for_debugging(
+    few_digits: ImageData, teacher: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    names = [str(number) for number in range(1000)]
+    others = {"fingerprint": "0123", "input_shape": [3, 32, 32], "class_names": names, "mean": [0.5] * 3, "std": [1.0]}
+    location = altered(teacher, tmp_path, others)
+    with caplog.at_level(logging.DEBUG, logger="trainers"), pytest.raises(UserCodeError) as caught:
+        load_teacher(location, problem(few_digits), CPU)
+    message = str(caught.value).replace(location, "")
+    assert "input_shape: teacher [3, 32, 32], student [1, 8, 8]; class_names: teacher ['0', " in message
+    assert len(message) < 350 and not {"fingerprint", "mean", "std"} & set(re.findall(r"\w+(?=: teacher)", message))
+    assert "fingerprint: teacher '0123'" in caplog.text and "mean: teacher" in caplog.text
 
 
 @pytest.mark.parametrize("blueprint", [{"space": None}, {"configuration": [1]}], ids=lambda value: next(iter(value)))

@@ -141,6 +141,71 @@ def test_layer_on_two_ranks_equals_the_layer_with_all_items(pair: RankPool, name
         assert_same_tensors(one[key], buffer, 1e-10)
 
 
+def cancelling_items(kind: torch.dtype, mean: float) -> torch.Tensor:
+    """Items of a small spread: the gradients of their answers are large, and nearly all of them cancels."""
+    generator = torch.Generator().manual_seed(2)
+    return (mean + 0.02 * torch.randn(7, 4, generator=generator)).to(kind)
+
+
+def cancelling_gradients(inputs: torch.Tensor, layer: nn.Module, kind: torch.dtype, first: int = 0) -> torch.Tensor:
+    """Return the inputs' gradients where those of the answers, of `kind`, have the mean 4800 and the spread 16."""
+    generator = torch.Generator().manual_seed(3)
+    gradients = (16.0 * (300.0 + torch.randn(7, 4, generator=generator))).to(kind)
+    inputs = inputs.clone().requires_grad_()
+    layer(inputs).backward(gradients[first : first + len(inputs)].to(inputs.dtype))
+    assert inputs.grad is not None
+    return inputs.grad
+
+
+def shared_cancelling_gradients(ranks: Ranks, kind: torch.dtype, mean: float) -> torch.Tensor:
+    layer, first = nn.BatchNorm1d(4), 0 if ranks.is_first else 4
+    statistics = SharedStatistics(batch_norm_layers(layer), ranks.main)
+    statistics.begin()
+    own = cancelling_items(kind, mean)[slice(None, 4) if ranks.is_first else slice(4, None)]
+    return cancelling_gradients(own, layer, kind, first)
+
+
+@pytest.mark.parametrize(
+    "kind, mean", [(torch.float16, 0.0), (torch.bfloat16, 0.0), (torch.float32, 0.0), (torch.float32, 100.0)]
+)
+def test_gradients_that_nearly_cancel_keep_the_digits_of_their_format(
+    pair: RankPool, kind: torch.dtype, mean: float
+) -> None:
+    items = cancelling_items(kind, mean)
+    exact = cancelling_gradients(items.double(), nn.BatchNorm1d(4).double(), kind)
+    torchs = cancelling_gradients(items, nn.BatchNorm1d(4), kind)
+    ours = torch.cat(pair.run(shared_cancelling_gradients, kind, mean))
+    assert ours.dtype == kind
+    assert (ours.double() - exact).norm() <= 1.5 * (torchs.double() - exact).norm()
+
+
+@pytest.mark.parametrize("parallel", ["ddp", "fsdp"])
+@pytest.mark.parametrize("settings", [{"batch_size": 33}, {"batch_size": 7, "learning_rate": 0.5}])
+def test_two_ranks_skip_the_steps_in_fp16_that_one_skips(
+    pair: RankPool, few_digits: ImageData, tmp_path: Path, parallel: str, settings: dict[str, Any]
+) -> None:
+    settings = {"precision": "fp16", "epochs": 1, **settings}
+    alone, _ = fit(ALONE, norm_task(tmp_path / "1", **settings), few_digits)
+    (result, _), _ = pair.run(fit, norm_task(tmp_path / "2", parallel=parallel, **settings), few_digits)
+    assert result.facts["skipped_steps"] == alone.facts["skipped_steps"]
+
+
+def test_network_with_nothing_to_synchronise_is_told_on_several_ranks_alone(
+    pair: RankPool, few_digits: ImageData, tmp_path: Path
+) -> None:
+    settings: dict[str, Any] = {"batch_norm": "synchronised", "batch_size": 64, "epochs": 1}
+    without = {"norm": "none"}
+    (result, _), _ = pair.run(fit, tiny_task(tmp_path / "2", without, **settings), few_digits)
+    assert result.facts["warnings"] == [
+        "batch_norm=synchronised has no effect: the network has no layer of batch normalisation; leave it at local"
+    ]
+    assert "batch_norm" not in result.facts
+    (result, _), _ = pair.run(fit, tiny_task(tmp_path / "3", **settings), few_digits)
+    assert "warnings" not in result.facts
+    result, _ = fit(ALONE, tiny_task(tmp_path / "1", without, **settings), few_digits)
+    assert "warnings" not in result.facts
+
+
 def lone_value(ranks: Ranks) -> None:
     layer = nn.BatchNorm1d(3)
     statistics = SharedStatistics(batch_norm_layers(layer), ranks.main)
