@@ -1,6 +1,7 @@
 """Networks that cannot be built for the data, or cost too much, are refused before training: `--max-params` and others.
 
-What a network costs is told by the trainer's drafts; each network is built and counted once.
+What a network costs is told by the trainer's drafts. Each network is built and counted once, also where the space
+describes it by several configurations.
 """
 
 import logging
@@ -10,10 +11,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from automl.cost_kinds import COST_KINDS, CostKind
 from automl.spec import SearchSpec
 from automl.tasks import training_of
 from search_spaces.configuration import Configuration, JsonScalar
 from search_spaces.errors import InfeasibleArchitectureError
+from search_spaces.own_code import OWN_CODE_ERRORS, error_in_words
 from studies.trial import Trial, TrialState
 from trainers.replaced_parameters import complete_configuration
 
@@ -37,36 +40,18 @@ class _Limit:
     """The most that a network may cost of one kind.
 
     Attributes:
-        flag: by which it is given; the name of the limit.
+        kind: of cost.
         most: inclusive.
-        verb: `has`, `takes`, .. so much.
-        unit: what is counted.
-        digits: decimals that are shown.
-        is_quick: whether it takes milliseconds to tell the cost.
-        names: the parameters that the cost depends on.
         measure: tells the cost of a configuration; None: it is not known.
     """
 
-    flag: str
+    kind: CostKind
     most: float
-    verb: str
-    unit: str
-    digits: int
-    is_quick: bool
-    names: Sequence[str]
     measure: Callable[[Configuration], float | None]
-
-    def in_words(self, cost: float) -> str:
-        """Such as `has 1,234 weights`."""
-        return f"{self.verb} {self.rounded_up(cost):,.{self.digits}f} {self.unit}"
-
-    def rounded_up(self, cost: float) -> float:
-        """The cost in the digits that are shown, so that a limit of so much allows it."""
-        return math.ceil(cost * 10.0**self.digits) / 10.0**self.digits
 
 
 class CostLimits:
-    """Tries each network with one item, mostly without giving it any memory, and compares what it costs.
+    """Tries each network with one item, a large one without giving it any memory, and compares what it costs.
 
     Args:
         spec: its trainer builds networks; holds the limits.
@@ -76,11 +61,9 @@ class CostLimits:
     def __init__(self, spec: SearchSpec, data: Any) -> None:
         self._spec = spec
         self._data = data
-        space = spec.search_space
-        training = set(space.names("training"))
-        self._names = [name for name in space.names() if name not in training]
+        self._training = frozenset(spec.search_space.names("training"))
         self._limits = self._limits_of(spec)
-        self._known: dict[tuple[str, tuple[JsonScalar, ...]], _Cost] = {}
+        self._known: dict[tuple[str, Configuration], _Cost] = {}
         self._unbuildable = 0
         self._has_built = False
 
@@ -91,8 +74,8 @@ class CostLimits:
             if isinstance(cost, str):
                 return cost
             if cost is not None and cost > limit.most:
-                most = f"{limit.most:,.{limit.digits}f}"
-                return f"its network {limit.in_words(cost)}, more than {most} ({limit.flag})"
+                most = f"{limit.most:,.{limit.kind.digits}f}"
+                return f"its network {limit.kind.in_words(cost)}, more than {most} ({limit.kind.flag})"
         return None
 
     def advice(self, trials: Iterable[Trial]) -> str:
@@ -116,23 +99,30 @@ class CostLimits:
             return None
         # Those that another process has refused are counted anew, but it would take too long to time them.
         known = [
-            self._cost(limit, each) if limit.is_quick else self._known.get((limit.flag, self._key(limit, each)))
+            self._cost(limit, each) if limit.kind.is_quick else self._known.get(self._key(limit, each))
             for each in configurations
         ]
         costs = [cost for cost in known if isinstance(cost, float)]
         if not costs or min(costs) <= limit.most:
             return None
-        least = f"{limit.rounded_up(min(costs)):.{limit.digits}f}"
-        return f"the smallest network found {limit.in_words(min(costs))}, give {limit.flag} {least} or more"
+        kind = limit.kind
+        least = f"{kind.rounded_up(min(costs)):.{kind.digits}f}"
+        return f"the smallest network found {kind.in_words(min(costs))}, give {kind.flag} {least} or more"
 
     def _cost(self, limit: _Limit, configuration: Configuration) -> _Cost:
-        key = (limit.flag, self._key(limit, configuration))
+        key = self._key(limit, configuration)
         if key not in self._known:
             self._known[key] = self._measured(limit, configuration)
         return self._known[key]
 
-    def _key(self, limit: _Limit, configuration: Configuration) -> tuple[JsonScalar, ...]:
-        return tuple(configuration.get(name) for name in limit.names)
+    def _key(self, limit: _Limit, configuration: Configuration) -> tuple[str, Configuration]:
+        """The kind of cost, and what it depends on: equal for all configurations of one network."""
+        try:
+            found = self._spec.search_space.canonical(configuration)
+        except OWN_CODE_ERRORS:  # a trial of an older version of the space; or a fault of its own, which a search tells
+            found = configuration
+        left_out = frozenset[str]() if limit.kind.is_of_training else self._training
+        return limit.kind.field, Configuration({name: found[name] for name in found if name not in left_out})
 
     def _measured(self, limit: _Limit, configuration: Configuration) -> _Cost:
         from trainers.drafts import UnbuildableNetworkError
@@ -143,8 +133,8 @@ class CostLimits:
             return self._unbuildable_in_words(error)
         except InfeasibleArchitectureError as error:
             return str(error)
-        except Exception as error:  # a person's code may raise anything, and one trial never ends a search
-            _log.warning("no costs of %s: %s: %s", configuration, type(error).__name__, error)
+        except OWN_CODE_ERRORS as error:  # one trial never ends a search; its training tells what is wrong
+            _log.warning("no costs of %s: %s", configuration, error_in_words(error))
             return None
         self._has_built = True
         return None if cost is None else float(cost)
@@ -161,26 +151,18 @@ class CostLimits:
         return self._spec.make_trainer().drafts(self._spec.space, self._data)
 
     def _limits_of(self, spec: SearchSpec) -> Sequence[_Limit]:
-        """The limits, the quickest to tell first; multiply-adds are counted anyway, to see whether it can be built."""
-        known = [
-            (spec.max_params, "--max-params", "has", "weights", 0, self._parameters),
-            (spec.max_flops or math.inf, "--max-flops", "makes", "multiply-adds for an item", 0, self._multiply_adds),
-            (spec.max_memory_mib, "--max-memory-mib", "needs", "MiB of memory", 1, self._memory_mib),
-            (spec.max_latency_ms, "--max-latency-ms", "takes", "ms for an item", 2, self._latency_ms),
-        ]
+        """The limits that are given, and what is told anyway."""
+        measures: Mapping[str, Callable[[Configuration], float | None]] = {
+            "max_params": self._parameters,
+            "max_flops": self._multiply_adds,
+            "max_memory_mib": self._memory_mib,
+            "max_latency_ms": self._latency_ms,
+        }
+        given = {kind: getattr(spec, kind.field) for kind in COST_KINDS}
         return [
-            _Limit(
-                flag=flag,
-                most=most,
-                verb=verb,
-                unit=unit,
-                digits=digits,
-                is_quick=measure != self._latency_ms,
-                names=list(spec.search_space.names()) if measure == self._memory_mib else self._names,
-                measure=measure,
-            )
-            for most, flag, verb, unit, digits, measure in known
-            if most is not None
+            _Limit(kind=kind, most=math.inf if most is None else most, measure=measures[kind.field])
+            for kind, most in given.items()
+            if most is not None or kind.is_always_told
         ]
 
     def _whole(self, configuration: Configuration) -> Mapping[str, JsonScalar]:

@@ -10,7 +10,7 @@ from automl.pruners.base import Pruner
 from automl.randomness import suggestion_generator
 from automl.samplers.base import Sampler
 from search_spaces.configuration import Configuration
-from search_spaces.errors import InvalidConfigurationError
+from search_spaces.errors import InvalidConfigurationError, SpaceRuleError
 from search_spaces.space import Refusal, SearchSpace
 from search_spaces.versions import SpaceHistory
 from studies.trial import Trial, TrialState
@@ -194,7 +194,10 @@ class Scheduler:
             return _start_unless(number, self.space.defaults, self._refusal(self.space.defaults))
         rng = suggestion_generator(self.seed, number)
         seen = [read.trial for read in fitting]
-        configuration = self._new_configuration(seen, known, rng)
+        try:
+            configuration = self._new_configuration(seen, known, rng)
+        except InvalidConfigurationError as error:
+            return _end_or_wait(trials, f"no configuration was found: {error}")
         if configuration is None:
             return _end_or_wait(trials, f"search space exhausted: all that is different was tried ({len(known)})")
         parent = self.sampler.parent(self.space, configuration, seen) if self.inherits else None
@@ -206,17 +209,21 @@ class Scheduler:
         """The sampler's proposal that was not tried yet; where it has none, a random one; None: there is none left."""
         for _ in range(MAX_REPEATS):
             configuration = self.sampler.suggest(self.space, seen, rng)
-            if self.space.key(configuration) not in known:
+            if self._key(configuration) not in known:
                 return configuration
         for _ in range(MAX_REPEATS):
             configuration = self.space.sample(rng)
-            if self.space.key(configuration) not in known:
+            if self._key(configuration) not in known:
                 return configuration
-        return next((other for other in self.space.every() if self.space.key(other) not in known), None)
+        return next((other for other in self.space.every() if self._key(other) not in known), None)
 
     def _refusal(self, configuration: Configuration) -> str | None:
-        """Why a configuration cannot be trained: the space's reason, then the search's own."""
-        reason = self.space.refusal(configuration)
+        """Why a configuration cannot be trained: the space's reason, a fault of its rules, or the search's own."""
+        try:
+            reason = self.space.refusal(configuration)
+            self.space.canonical(configuration)
+        except SpaceRuleError as error:
+            return str(error)
         return reason if reason is not None or self.refuse is None else self.refuse(configuration)
 
     def _fitting(self, trials: Sequence[Trial]) -> Sequence["_Fitting"]:
@@ -237,7 +244,14 @@ class Scheduler:
         if configuration is None:
             return None
         fitting = trial if configuration == trial.configuration else replace(trial, configuration=configuration)
-        return _Fitting(trial=fitting, key=self.space.key(configuration))
+        return None if (key := self._key(configuration)) is None else _Fitting(trial=fitting, key=key)
+
+    def _key(self, configuration: Configuration) -> str | None:
+        """The space's key; None: its own rule, which tells what is equal, fails, and so nothing is learned from it."""
+        try:
+            return self.space.key(configuration)
+        except SpaceRuleError:
+            return None  # `_refusal` says why
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

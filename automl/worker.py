@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from automl.memory_kills import memory_kills
+from search_spaces.own_code import OWN_CODE_ERRORS
 from trainers.config import EvaluateTask, TrainTask
 from trainers.errors import FailureCause
 from trainers.failures import explain
@@ -71,7 +72,7 @@ def run_task(task: Task, trainer: Trainer, data: Any, ranks: "Ranks", reporter: 
         if isinstance(task, EvaluateTask):
             return trainer.evaluate(task, data, ranks)
         return trainer.fit(task, data, ranks, reporter)
-    except (Exception, SystemExit) as error:  # a script's `sys.exit` would end the process, and nobody knew why
+    except OWN_CODE_ERRORS as error:  # a script's `sys.exit` would end the process, and nobody knew why
         failure = describe_failure(error, ranks.rank)
         end = end_of_loader_worker(error)
         return failure if end is None else _of_loader_worker(failure, end, memory_kills() > kills_before)

@@ -50,6 +50,16 @@ class Bound:
         assert total is not None
         return Bound(total, tuple(pair for pair in self.factors if pair[0] not in constants))
 
+    def minus(self, other: "Bound") -> "Bound":
+        """Return the difference of two bounds."""
+        return _sum(self, _times(other, -1.0))
+
+    def replaced(self, name: str, other: "Bound") -> "Bound":
+        """Return the sum with another one in the place of a parameter; what cancels out is left out."""
+        rest = Bound(self.constant, tuple(pair for pair in self.factors if pair[0] != name))
+        total = _sum(rest, _times(other, dict(self.factors)[name]))
+        return Bound(total.constant, tuple(pair for pair in total.factors if pair[1]))
+
     def __str__(self) -> str:
         """Return the bound as `parse_bound` reads it."""
         return " + ".join([repr(self.constant), *(f"{factor!r} * {name}" for name, factor in self.factors)])

@@ -32,9 +32,12 @@ class Configuration(Mapping[str, JsonScalar]):
         """Return a new dict with the same items."""
         return dict(self._values)
 
-    def replace(self, **values: JsonScalar) -> "Configuration":
+    def replace(self, /, **values: JsonScalar) -> "Configuration":
         """Return a copy in which the named values are others."""
         return Configuration(self._values | values)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values
 
     def __getitem__(self, name: str) -> JsonScalar:
         return self._values[name]

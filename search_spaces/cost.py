@@ -1,15 +1,20 @@
 """What a network costs: exact counts of its weights and of the multiply-adds of one pass, and the memory it keeps.
 
-Counting is arithmetic on shapes: a network may live on the `meta` device, where it has no memory at all. How long a
-pass takes is measured by `search_spaces.latency`, and what a whole training needs is told by `trainers.estimates`.
+Multiply-adds are counted one way, on shapes or in a real pass: kernels that fuse several products are taken apart, or
+have a formula, so that both passes tell the same number. Counting is arithmetic on shapes: a network may live on the
+`meta` device, where it has no memory at all. How long a pass takes is measured by `search_spaces.latency`, and what a
+whole training needs is told by `trainers.estimates`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any, Final
 
 import torch
 from torch import nn
 from torch.func import functional_call
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from search_spaces.latency import measure_latency_ms
@@ -139,16 +144,43 @@ def count_multiply_adds_of(model: nn.Module, *inputs: torch.Tensor) -> int:
 
 
 def try_and_count_multiply_adds(model: nn.Module, *inputs: torch.Tensor) -> int:
-    """Return the same of a network that shapes alone cannot run: a real pass in evaluation mode, without gradients.
+    """Return the same as `count_multiply_adds_of`, by a real pass in evaluation mode, without gradients.
+
+    It also runs networks that shapes alone cannot, and small ones several times as fast, since torch's kernels for
+    shapes are written in Python. Buffers and random states are what such a pass makes of them.
 
     Args:
-        model: on the device of the inputs; its training flags are afterwards what they were.
+        model: on the CPU; its training flags are afterwards what they were.
         inputs: the arguments of its forward, in as many items as are to be counted.
 
     Raises:
         RuntimeError: the network cannot take such inputs; its own code may raise anything else.
     """
-    return int(_count(model, lambda: model(*inputs)).get_total_flops()) // 2
+    with _unfused_attention():
+        return int(_count(model, lambda: model(*inputs)).get_total_flops()) // 2
+
+
+def _lstm_flops(
+    x: torch.Size, w_input: torch.Size, w_state: torch.Size, *_: object, out_shape: object, **__: object
+) -> int:
+    """Of one layer in one direction: its (4H, C) and (4H, H) weights meet each of the first two dimensions' items."""
+    return 2 * x[0] * x[1] * (w_input.numel() + w_state.numel())
+
+
+_FORMULAS: Final[dict[Any, Any]] = {torch.ops.aten.mkldnn_rnn_layer: _lstm_flops}
+"""Kernels of the CPU that torch's counter has no formula for; on shapes they are products of matrices."""
+
+
+@contextmanager
+def _unfused_attention() -> Iterator[None]:
+    """Let attention be computed as products of matrices, which the counter sees, instead of by one kernel."""
+    is_fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with sdpa_kernel(SDPBackend.MATH):
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(is_fast)
 
 
 def _count_on_shapes(model: nn.Module, inputs: tuple[torch.Tensor, ...]) -> FlopCounterMode:
@@ -162,7 +194,7 @@ def _count(model: nn.Module, run: Callable[[], object]) -> FlopCounterMode:
     training = [(module, module.training) for module in model.modules()]
     try:
         model.eval()
-        counter: FlopCounterMode = FlopCounterMode(display=False)
+        counter: FlopCounterMode = FlopCounterMode(display=False, custom_mapping=_FORMULAS)
         with counter, torch.no_grad():
             run()
     finally:

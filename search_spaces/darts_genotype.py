@@ -6,7 +6,6 @@ them one behind the other. A network has two kinds of cells, normal ones and one
 Source: Liu, Simonyan and Yang 2019, DARTS: Differentiable Architecture Search, arXiv:1806.09055, section 2.1 and 3.1.
 """
 
-import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -45,8 +44,6 @@ OPERATIONS: Final = (
     "dil_conv_5x5",
 )
 """Those of the paper (section 3.1.1) but `none`, which no cell of its results has."""
-_PAPER_NAMES: Final = {"skip": "skip_connect"}
-"""Operation -> its name in the paper's code, where it has another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +106,10 @@ class DartsCell:
     def canonical(self) -> "DartsCell":
         """Return the one cell that stands for all that differ in the order of their nodes only.
 
-        The order means nothing: whatever reads the cell's answer can have its weights in the same order.
+        The order means nothing: whatever reads the cell's answer can have its weights in the same order. What is not
+        recognised: two nodes that are equal sums without weights (skips and poolings of the same nodes), so that it is
+        all one which of them is read, give equal networks, and yet cells that differ. Whether a skip of an input has
+        weights depends on the kind of the cell and the size of the images.
         """
         return _canonical(self)
 
@@ -121,41 +121,10 @@ class DartsGenotype:
     Attributes:
         normal: of the cells that keep the feature map.
         reduction: of the two that halve it.
-
-    Example:
-        >>> text = "Genotype(normal=[" + "('sep_conv_3x3', 0), ('skip_connect', 1), " * 4 + "], reduce=["
-        >>> genotype = DartsGenotype.parse(text + "('max_pool_3x3', 1), ('max_pool_3x3', 0), " * 4 + "])")
-        >>> genotype.normal.nodes[3]
-        DartsNode(sources=(0, 1), operations=('sep_conv_3x3', 'skip'))
     """
 
     normal: DartsCell
     reduction: DartsCell
-
-    @classmethod
-    def parse(cls, text: str) -> "DartsGenotype":
-        """Read the form of the paper's code: `Genotype(normal=[('sep_conv_3x3', 0), ...], reduce=[...])`.
-
-        Where it says which nodes the answer consists of, `normal_concat` and `reduce_concat`, these must be all four.
-
-        Raises:
-            ValueError: the text has another form, or describes cells that cannot be.
-        """
-        parts = _keywords(text)
-        wrong = [
-            f"{name}={parts[name]}; the answer is nodes {list(NODES)}"
-            for name in ("normal_concat", "reduce_concat")
-            if name in parts and parts[name] != list(NODES)
-        ]
-        if wrong:
-            raise ValueError(f"DARTS genotype: {'; '.join(wrong)}")
-        return cls(normal=_cell_of(parts, "normal"), reduction=_cell_of(parts, "reduce"))
-
-    def to_string(self) -> str:
-        """Return the form that `parse` reads, with the names of the paper's code."""
-        cells = (("normal", self.normal), ("reduce", self.reduction))
-        parts = [f"{name}={_edges(cell)}, {name}_concat={list(NODES)}" for name, cell in cells]
-        return f"Genotype({', '.join(parts)})"
 
     @classmethod
     def from_configuration(cls, configuration: Mapping[str, JsonScalar]) -> "DartsGenotype":
@@ -173,7 +142,10 @@ class DartsGenotype:
 
 
 def canonical_cells(configuration: Configuration) -> Configuration:
-    """Return a configuration with the canonical form of both cells; other parameters stay."""
+    """Return a configuration with the canonical form of both cells; other parameters stay.
+
+    `DartsCell.canonical` says which equal networks it takes for different ones.
+    """
     genotype = DartsGenotype.from_configuration(configuration)
     canonical = DartsGenotype(normal=genotype.normal.canonical(), reduction=genotype.reduction.canonical())
     return configuration.replace(**canonical.to_configuration())
@@ -227,44 +199,3 @@ def _written(kind: CellKind, cell: DartsCell) -> dict[str, JsonScalar]:
             values[f"{kind}_{number}_sources"] = f"{node.sources[0]}+{node.sources[1]}"
         values[f"{kind}_{number}_first"], values[f"{kind}_{number}_second"] = node.operations
     return values
-
-
-def _keywords(text: str) -> dict[str, object]:
-    """Return the arguments of the text `Genotype(name=value, ...)`; `range(2, 6)` is read as a list."""
-    try:
-        call = ast.parse(text.strip(), mode="eval").body
-        if not isinstance(call, ast.Call) or call.args:
-            raise ValueError("no call with named arguments")
-        return {str(part.arg): _value(part.value) for part in call.keywords}
-    except (SyntaxError, ValueError) as error:
-        form = "Genotype(normal=[('sep_conv_3x3', 0), ...], reduce=[...])"
-        raise ValueError(f"DARTS genotype {text!r}: {error}; form: {form}") from error
-
-
-def _value(node: ast.expr) -> object:
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range":
-        return list(range(*(ast.literal_eval(part) for part in node.args)))
-    return ast.literal_eval(node)
-
-
-def _cell_of(parts: Mapping[str, object], name: str) -> DartsCell:
-    edges = parts.get(name)
-    if not isinstance(edges, list) or len(edges) != 2 * len(NODES) or not all(_is_edge(edge) for edge in edges):
-        raise ValueError(f"DARTS genotype: {name}={edges!r}; give {2 * len(NODES)} pairs ('operation', source)")
-    ours = {theirs: name for name, theirs in _PAPER_NAMES.items()}
-    pairs = [(source, ours.get(operation, operation)) for operation, source in edges]
-    nodes = []
-    for first, second in zip(pairs[::2], pairs[1::2], strict=True):
-        (low, before), (high, after) = sorted((first, second))
-        nodes.append(DartsNode((low, high), (before, after)))
-    return DartsCell(tuple(nodes))
-
-
-def _edges(cell: DartsCell) -> list[tuple[str, int]]:
-    """Return the paper's list of (operation, source)."""
-    pairs = [pair for node in cell.nodes for pair in zip(node.operations, node.sources, strict=True)]
-    return [(_PAPER_NAMES.get(operation, operation), source) for operation, source in pairs]
-
-
-def _is_edge(edge: object) -> bool:
-    return isinstance(edge, tuple) and len(edge) == 2 and isinstance(edge[0], str) and isinstance(edge[1], int)

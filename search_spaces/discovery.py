@@ -9,6 +9,8 @@ from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from search_spaces.own_code import OWN_CODE_ERRORS, error_in_words
+
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
@@ -69,8 +71,8 @@ def import_plugin(module: str) -> ModuleType:
     """
     try:
         return importlib.import_module(module)
-    except Exception as error:
-        raise PluginImportError(f"{module} cannot be imported: {type(error).__name__}: {error}") from error
+    except OWN_CODE_ERRORS as error:
+        raise PluginImportError(f"{module} cannot be imported: {error_in_words(error)}") from error
 
 
 def is_importable(module: str) -> bool:

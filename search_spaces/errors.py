@@ -9,6 +9,7 @@ __all__ = [
     "InvalidParameterError",
     "InvalidSpaceError",
     "SpaceNameClashError",
+    "SpaceRuleError",
     "UnknownSearchSpaceError",
     "did_you_mean",
 ]
@@ -20,6 +21,25 @@ class InvalidParameterError(ValueError):
 
 class InvalidSpaceError(ValueError):
     """A search space, or the module that should define one, is not usable; every mistake is listed."""
+
+
+class SpaceRuleError(InvalidSpaceError):
+    """The own code of a search space, its `canonical` or its `refuse`, raises or returns what it must not.
+
+    Attributes:
+        space: name of the search space.
+        fault: which code does what; the same for all configurations for which it does so.
+        given: one of these.
+    """
+
+    def __init__(self, space: str, fault: str, given: str) -> None:
+        """Keep what the code does, and with which configuration."""
+        super().__init__(space, fault, given)
+        self.space, self.fault, self.given = space, fault, given
+
+    def __str__(self) -> str:
+        """Return all in a sentence."""
+        return f"search space {self.space!r}: its {self.fault} for {self.given}"
 
 
 class InvalidConfigurationError(ValueError):

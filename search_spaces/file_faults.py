@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from search_spaces.errors import InvalidParameterError
+from search_spaces.own_code import OWN_CODE_ERRORS
 from search_spaces.parameters import Categorical
 
 __all__ = ["parameter_faults"]
@@ -44,7 +45,7 @@ def parameter_faults(path: Path) -> tuple[str, ...]:
     module.__dict__.update({"__file__": str(path), _MAKE: make})
     try:
         exec(compile(ast.fix_missing_locations(tree), str(path), "exec"), module.__dict__)
-    except Exception:  # it has failed before, and after faults more of them follow
+    except OWN_CODE_ERRORS:  # it has failed before, and after faults more of them follow
         return tuple(faults[line] for line in sorted(faults))
     return tuple(faults[line] for line in sorted(faults))
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from search_spaces.configuration import JsonScalar
@@ -44,14 +44,12 @@ class Float(Number):
         high: largest value; where it is not on the grid of the steps, the last one below it is taken instead.
         log: whether equal ratios, not equal differences, are equally likely; needs low > 0.
         step: distance of the grid that starts at low; None: every number in between.
-        note: what a person should know of how the range was read; empty: nothing.
     """
 
     low: float
     high: float
     log: bool = False
     step: float | None = None
-    note: str = field(init=False, default="", compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Check the bounds and make them floats.
@@ -92,15 +90,23 @@ class Float(Number):
 
     def narrowed(self, values: Mapping[str, JsonScalar]) -> "Float | float | None":
         """Return the range that other parameters' values leave: a narrower one, its only value, or None for nothing."""
-        low, high = range_at(self, self.low, self.high, values)
+        return self.cut_to(*range_at(self, self.low, self.high, values)) if self.is_bounded else self
+
+    def cut_to(self, least: float, most: float) -> "Float | float | None":
+        """Return what lies between two numbers: a narrower range, its only value, or None for nothing."""
+        low, high = max(least, self.low), min(most, self.high)
         if self.step is not None:
             first, last = math.ceil(self._index(low) - STEP_TOLERANCE), math.floor(self._index(high) + STEP_TOLERANCE)
             low, high = (self._on_grid(first), self._on_grid(last)) if first <= last else (1.0, 0.0)
-        else:
-            low, high = max(low, self.low), min(high, self.high)
         if low < high:
             return replace(self, low=low, high=high, at_least=None, at_most=None)
         return low if low == high else None
+
+    def moved_into(self, value: Any) -> float:
+        """Return the nearest of the values."""
+        moved = min(max(value, self.low), self.high)
+        # The grid may begin elsewhere than where the value is from.
+        return self.normalise(moved) if self.problem(moved) is None else self.at(self.position(moved))
 
     def mutate(self, value: Any, rng: "Generator") -> float:
         """Draw another value, probably a near one: a normal step on the scale, mirrored at its ends."""
@@ -132,6 +138,15 @@ class Float(Number):
             raise ValueError("a range without steps has no end of values")
         return (self._on_grid(index) for index in range(self._steps() + 1))
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The smallest and the largest value."""
+        return self.low, self.high
+
+    def middle(self) -> float:
+        """Return the value in the middle of the scale."""
+        return self.at(0.5)
+
     def position(self, value: Any) -> float:
         """Return where a value lies between low (0.0) and high (1.0), on the scale that is sampled."""
         return position_between(value, self.low, self.high, self.log)
@@ -147,8 +162,8 @@ class Float(Number):
         return self.normalise(value)
 
     def decoded(self, number: float) -> float:
-        """Return the value that a number stands for."""
-        return self.normalise(number)
+        """Return the value that a number stands for, whether it is allowed or not."""
+        return float(number)
 
     def distribution(self) -> "FloatDistribution":
         """Return Optuna's equal distribution."""

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from search_spaces.configuration import JsonScalar
@@ -42,14 +42,12 @@ class Integer(Number):
         high: largest value; where it is not on the grid of the steps, the last one below it is taken instead.
         log: whether equal ratios are equally likely; needs low >= 1 and step 1.
         step: distance of the grid that starts at low.
-        note: what a person should know of how the range was read; empty: nothing.
     """
 
     low: int
     high: int
     log: bool = False
     step: int = 1
-    note: str = field(init=False, default="", compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Check the bounds.
@@ -93,12 +91,21 @@ class Integer(Number):
 
     def narrowed(self, values: Mapping[str, JsonScalar]) -> "Integer | int | None":
         """Return the range that other parameters' values leave: a narrower one, its only value, or None for nothing."""
-        least, most = range_at(self, self.low, self.high, values)
+        return self.cut_to(*range_at(self, self.low, self.high, values)) if self.is_bounded else self
+
+    def cut_to(self, least: float, most: float) -> "Integer | int | None":
+        """Return what lies between two numbers: a narrower range, its only value, or None for nothing."""
+        least, most = max(least, self.low), min(most, self.high)
         low = self.low + math.ceil((least - self.low) / self.step) * self.step
         high = self.low + math.floor((most - self.low) / self.step) * self.step
         if low < high:
             return replace(self, low=low, high=high, at_least=None, at_most=None)
         return low if low == high else None
+
+    def moved_into(self, value: Any) -> int:
+        """Return the nearest of the values."""
+        moved = min(max(value, self.low), self.high)
+        return self.normalise(moved) if self.problem(moved) is None else self.at(self.position(moved))
 
     def mutate(self, value: Any, rng: "Generator") -> int:
         """Draw another value, probably a near one: a normal step on the scale, mirrored at its ends."""
@@ -126,6 +133,15 @@ class Integer(Number):
         """Yield every value."""
         return iter(range(self.low, self.high + 1, self.step))
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The smallest and the largest value."""
+        return self.low, self.high
+
+    def middle(self) -> int:
+        """Return the value in the middle of the scale."""
+        return self.at(0.5)
+
     def position(self, value: Any) -> float:
         """Return where a value lies between low (0.0) and high (1.0), on the scale that is sampled."""
         return position_between(value, self.low, self.high, self.log)
@@ -139,9 +155,9 @@ class Integer(Number):
         """Return the value as the number that `decoded` reads; every whole number within 2**53 is a float."""
         return float(value)
 
-    def decoded(self, number: float) -> int:
-        """Return the value that a number stands for."""
-        return int(number)
+    def decoded(self, number: float) -> JsonScalar:
+        """Return the value that a number stands for, whether it is allowed or not."""
+        return int(number) if float(number).is_integer() else number
 
     def distribution(self) -> "IntDistribution":
         """Return Optuna's equal distribution."""

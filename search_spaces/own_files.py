@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 from search_spaces.discovery import PluginImportError
+from search_spaces.own_code import OWN_CODE_ERRORS, error_in_words
 
 __all__ = ["import_file", "is_file_reference", "is_python_file", "name_of_file", "place_in"]
 
@@ -72,10 +73,10 @@ def _new_module(name: str, path: Path, text: bytes) -> ModuleType:
     try:
         # Not by the file's loader: its cache knows a text by its time and size, which an edit may leave as they were.
         exec(compile(text, str(path), "exec"), module.__dict__)
-    except (Exception, SystemExit) as error:
+    except OWN_CODE_ERRORS as error:
         del sys.modules[name]
         if before is not None:
             sys.modules[name] = before
         place = place_in(path, error) or path.name
-        raise PluginImportError(f"{path} cannot be imported: {place}: {type(error).__name__}: {error}") from error
+        raise PluginImportError(f"{path} cannot be imported: {place}: {error_in_words(error)}") from error
     return module

@@ -1,11 +1,12 @@
 """What parameters of all kinds share: their role, when they are there, and how they are described and checked."""
 
+import copy
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, Self, TypeAlias, get_args
 
 from search_spaces.bounds import Bound, parse_bound
-from search_spaces.conditions import Condition, When
+from search_spaces.conditions import Condition, When, allowed_values
 from search_spaces.configuration import JsonScalar
 from search_spaces.errors import InvalidParameterError, did_you_mean
 from search_spaces.ranges import STEP_TOLERANCE, is_number
@@ -15,6 +16,7 @@ __all__ = [
     "NEIGHBOUR_DISTANCE",
     "Number",
     "ParameterBase",
+    "PlainValue",
     "Role",
     "described",
     "interval",
@@ -25,6 +27,9 @@ __all__ = [
 
 Role: TypeAlias = Literal["architecture", "training", "data"]
 """Who reads a parameter: the network builder, the trainer, or the preparation of the data."""
+
+PlainValue: TypeAlias = JsonScalar | tuple[JsonScalar, ...]
+"""A value as whoever trains with it reads it."""
 
 MUTATION_SPREAD = 0.2
 """Standard deviation of a mutation of a number, as a share of its range on its scale."""
@@ -39,16 +44,49 @@ class ParameterBase:
     Attributes:
         role: who reads it.
         when: the values that other parameters must have for this one to be there; None: it is always there.
+        note: what a person should know of how it was read; empty: nothing.
     """
 
     role: Role = "training"
     when: When | None = None
+    note: str = field(init=False, default="", compare=False, repr=False)
 
     @property
     def condition(self) -> Condition:
         """When the parameter is there; empty: always."""
         assert self.when is None or isinstance(self.when, Condition)  # `settle` has made it one
         return _ALWAYS if self.when is None else self.when
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether what it may be depends on other parameters' numbers."""
+        return False
+
+    @property
+    def bounds(self) -> tuple[Bound | None, Bound | None]:
+        """The lower and the upper bound that depend on other parameters."""
+        return None, None
+
+    @property
+    def bound_texts(self) -> tuple[str | None, str | None]:
+        """The two bounds as they were given."""
+        return None, None
+
+    def bounds_in_words(self, values: Mapping[str, JsonScalar]) -> str:
+        """Return the bounds that other parameters set, with their values: `at most 100 - a = 30`."""
+        texts = zip(("at least", "at most"), self.bound_texts, self.bounds, strict=True)
+        numbers = ((side, text, bound.value(values)) for side, text, bound in texts if bound is not None)
+        return " and ".join(f"{side} {text} = {number:g}" for side, text, number in numbers if number is not None)
+
+    def with_condition(self, condition: Condition) -> Self:
+        """Return the same parameter, there when another condition holds; with an empty one always."""
+        moved = copy.copy(self)
+        object.__setattr__(moved, "when", condition or None)
+        return moved
+
+    def plain(self, value: JsonScalar) -> "PlainValue":
+        """Return the value as whoever trains with it reads it."""
+        return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,15 +101,27 @@ class Number(ParameterBase):
     at_least: str | None = None
     at_most: str | None = None
 
+    def with_bounds(self, at_least: str | None, at_most: str | None) -> Self:
+        """Return the same parameter with other bounds that depend on parameters."""
+        moved = copy.copy(self)
+        object.__setattr__(moved, "at_least", at_least)
+        object.__setattr__(moved, "at_most", at_most)
+        return moved
+
     @property
     def is_bounded(self) -> bool:
         """Whether its range depends on other parameters."""
         return self.at_least is not None or self.at_most is not None
 
     @property
+    def bound_texts(self) -> tuple[str | None, str | None]:
+        """The two bounds as they were given."""
+        return self.at_least, self.at_most
+
+    @property
     def bounds(self) -> tuple[Bound | None, Bound | None]:
         """The lower and the upper bound that depend on other parameters."""
-        lower, upper = (None if text is None else parse_bound(text) for text in (self.at_least, self.at_most))
+        lower, upper = (None if text is None else parse_bound(text) for text in self.bound_texts)
         return lower, upper
 
 
@@ -107,14 +157,13 @@ def settle_number(parameter: Number, problems: list[str]) -> None:
 
 def described(kind: str, parameter: ParameterBase) -> dict[str, Any]:
     """Return a JSON-safe description; what is not there is left out, as it was before it could be there."""
-    fields = asdict(parameter)
-    fields.pop("note", None)
+    given = {one.name: getattr(parameter, one.name) for one in fields(parameter) if one.init}
     for name in ("when", "at_least", "at_most"):
-        if fields.get(name, ...) is None:
-            del fields[name]
+        if given.get(name, ...) is None:
+            del given[name]
     if parameter.when is not None:
-        fields["when"] = {name: list(allowed) for name, allowed in parameter.condition.items()}
-    return {"type": kind} | fields
+        given["when"] = {name: [_as_json(v) for v in allowed] for name, allowed in parameter.condition.items()}
+    return {"type": kind} | given
 
 
 def interval(low: float, high: float, log: bool) -> str:
@@ -148,10 +197,18 @@ def _condition_problems(when: object) -> list[str]:
         return [f"when={when!r} is no mapping; write a name and its values, such as {{'operation': ['conv3x3']}}"]
     problems = [f"when: {name!r} is no name of a parameter" for name in when if not isinstance(name, str)]
     for name, allowed in ((name, allowed) for name, allowed in when.items() if isinstance(name, str)):
-        values = Condition({name: allowed})[name]
+        values = allowed_values(allowed)
         problems += [] if values else [f"when: {name} has no value with which the condition holds; give at least one"]
-        problems += [f"when: {name}: {value!r} is no finite JSON scalar" for value in values if not _is_scalar(value)]
+        problems += [f"when: {name}: {value!r} is no finite JSON scalar" for value in values if not _is_value(value)]
     return problems
+
+
+def _is_value(value: object) -> bool:
+    return all(map(_is_scalar, value)) if isinstance(value, tuple) else _is_scalar(value)
+
+
+def _as_json(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _is_scalar(value: object) -> bool:

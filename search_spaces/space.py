@@ -5,37 +5,28 @@ It holds no data and builds no network; the module that defines a space offers `
 
 import hashlib
 import json
-import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import partial
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import EllipsisType, MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from search_spaces.configuration import Configuration, JsonScalar
-from search_spaces.counting import every_configuration, number_of_configurations
-from search_spaces.errors import (
-    InvalidConfigurationError,
-    InvalidParameterError,
-    InvalidSpaceError,
-    did_you_mean,
-)
-from search_spaces.parameters import Categorical, Parameter, PlainValue, Role, parameter_from_json
-from search_spaces.structure import bound_problem, dependents, fixed_parameters, is_there, structure_problems
-from search_spaces.walks import NoValueLeftError, completed, crossed, drawn, middle, mutated, near
+from search_spaces.counting import every_configuration, number_of_configurations, number_of_different
+from search_spaces.errors import InvalidConfigurationError, InvalidSpaceError
+from search_spaces.fixing import fixed_parameters, spelled
+from search_spaces.parameters import Categorical, Parameter, PlainValue, Role
+from search_spaces.rules import CanonicalForm, Refusal, Rules
+from search_spaces.soundness import name_problems, settled_conditions, structure_problems
+from search_spaces.space_form import decoded, described, encoded, parts_of_description
+from search_spaces.structure import Structure, dependents, is_there
+from search_spaces.validation import checked, part_problems, unknown
+from search_spaces.walks import NoValueLeftError, completed, crossed, drawn, foresighted, mutated, near
 
 if TYPE_CHECKING:
     from numpy.random import Generator
     from optuna.distributions import BaseDistribution
 
 __all__ = ["CanonicalForm", "Refusal", "SearchSpace"]
-
-CanonicalForm: TypeAlias = Callable[[Configuration], Mapping[str, JsonScalar]]
-"""Turns every configuration of one network into the same configuration."""
-Refusal: TypeAlias = Callable[[Configuration], str | None]
-"""Says why a valid configuration describes nothing that can be trained, or None."""
-
-MOST_COUNTED = 200_000
-"""Configurations that are looked at one by one to count the different ones among them."""
 
 
 class SearchSpace:
@@ -56,8 +47,9 @@ class SearchSpace:
         notes: what a person should know of how the space was read, a sentence each; of ranges it is known anyway.
 
     Raises:
-        InvalidSpaceError: there are no parameters, a name is not a Python identifier, a condition or a bound speaks of
-            what does not come before it, or the defaults are not valid or refused; all mistakes are listed.
+        InvalidSpaceError: there are no parameters, a name is no Python identifier or a word of its own, a condition or
+            a bound speaks of what does not come before it or leaves a parameter nothing, or the defaults are not valid
+            or refused; all mistakes are listed.
 
     Example:
         >>> from search_spaces.parameters import Categorical, Float
@@ -72,19 +64,7 @@ class SearchSpace:
         Configuration(optimizer='adam')
     """
 
-    __slots__ = (
-        "_canonical",
-        "_canonical_over",
-        "_depends",
-        "_notes",
-        "_parameters",
-        "_refuse",
-        "_size",
-        "defaults",
-        "description",
-        "name",
-        "task",
-    )
+    __slots__ = ("_notes", "_parameters", "_rules", "_size", "_structure", "defaults", "description", "name", "task")
 
     def __init__(
         self,
@@ -100,22 +80,23 @@ class SearchSpace:
         notes: Sequence[str] = (),
     ) -> None:
         """Check the names, how parameters depend on each other, and the defaults; copy the parameters."""
-        problems = [f"{key!r} is no identifier" for key in (name, *parameters) if not key.isidentifier()]
+        problems = list(name_problems(name, list(parameters)))
         if not parameters:
             problems.append("there are no parameters; give at least one")
-        self._parameters = {key: _parameter(given) for key, given in parameters.items()}
-        problems += structure_problems(self._parameters)
+        given = {str(key): _parameter(value) for key, value in parameters.items()}
+        problems += structure_problems(settled := settled_conditions(given))
+        over = _names(canonical_over, "canonical_over", problems)
+        problems += [f"canonical_over: {unknown(key, given)}" for key in over or () if key not in given]
         if problems:
             raise InvalidSpaceError(f"search space {name!r}: {'; '.join(problems)}")
         self.name = name
         self.task = task
         self.description = description
         self._notes = tuple(notes)
-        self._canonical = canonical
-        self._canonical_over = None if canonical_over is None else tuple(canonical_over)
-        self._refuse = refuse
-        self._size = number_of_configurations(self._parameters)
-        self._depends = any(dependents(self._parameters, key) for key in self._parameters)
+        self._parameters = settled
+        self._structure = Structure.of(self._parameters)
+        self._rules = Rules(space=name, canonical=canonical, canonical_over=over, refuse=refuse)
+        self._size: int | EllipsisType | None = ...  # it is counted when someone asks
         self.defaults = None if defaults is None else self._checked_defaults(defaults)
 
     @property
@@ -126,17 +107,21 @@ class SearchSpace:
     @property
     def is_conditional(self) -> bool:
         """Whether some parameters depend on others: on their being there, or on their values."""
-        return self._depends
+        return self._structure.depends
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a person should know of how the parameters were read, a sentence each."""
-        numbers = ((name, p) for name, p in self._parameters.items() if not isinstance(p, Categorical))
-        return (*self._notes, *(f"{name}: {parameter.note}" for name, parameter in numbers if parameter.note))
+        own = (f"{name}: {parameter.note}" for name, parameter in self._parameters.items() if parameter.note)
+        return (*self._notes, *own)
 
     def sample(self, rng: "Generator") -> Configuration:
-        """Draw every parameter that is there from its range; what comes is valid, but may be infeasible (`refusal`)."""
-        if not self._depends:
+        """Draw every parameter that is there from its range; what comes is valid, but may be infeasible (`refusal`).
+
+        Raises:
+            InvalidConfigurationError: in 100 draws the bounds left a parameter no value.
+        """
+        if not self._structure.depends:
             return Configuration({name: parameter.sample(rng) for name, parameter in self._parameters.items()})
         return self.complete({}, rng)
 
@@ -151,13 +136,11 @@ class SearchSpace:
         Raises:
             InvalidConfigurationError: a name is unknown, a value is not allowed, or others leave a parameter none.
         """
-        problems = [self._unknown(name) for name in part if name not in self._parameters]
-        problems += [text for name, value in part.items() if (text := self._problem_of(name, value)) is not None]
-        if problems:
+        if problems := part_problems(self._parameters, part):
             raise InvalidConfigurationError(self.name, problems)
-        kept = {name: self._parameters[name].normalise(value) for name, value in part.items()}
+        kept = self._allowed(part)
         try:
-            return drawn(self._parameters, kept, rng)
+            return drawn(self._structure, kept, rng)
         except NoValueLeftError as error:
             raise InvalidConfigurationError(self.name, [str(error)]) from error
 
@@ -168,20 +151,7 @@ class SearchSpace:
             InvalidConfigurationError: a parameter is missing, unknown, there although it must not be, or has a value
                 that is not allowed; all mistakes are listed.
         """
-        problems = [self._unknown(name) for name in configuration if name not in self._parameters]
-        values: dict[str, JsonScalar] = {}
-        for name, parameter in self._parameters.items():
-            if parameter.when is not None and not is_there(parameter, values):
-                if name in configuration:
-                    problems.append(_not_there(name, parameter, configuration, values))
-            elif name not in configuration:
-                problems.append(f"{name} is missing")
-            elif problem := parameter.problem(configuration[name]):
-                problems.append(f"{name}={configuration[name]!r} {problem}")
-            else:
-                values[name] = parameter.normalise(configuration[name])
-                if self._depends and (problem := bound_problem(parameter, values[name], values)):
-                    problems.append(f"{name}={configuration[name]!r} {problem}")
+        values, problems = checked(self._parameters, configuration)
         if problems:
             raise InvalidConfigurationError(self.name, problems)
         return Configuration(values)
@@ -198,7 +168,7 @@ class SearchSpace:
 
     def lacks(self, part: Mapping[str, JsonScalar]) -> tuple[str, ...]:
         """Return the names that are certainly missing: those that are there whatever the others' values are."""
-        known = {name: value for name, value in part.items() if self._problem_of(name, value) is None}
+        known = self._allowed(part)
         return tuple(
             name for name, parameter in self._parameters.items() if name not in part and is_there(parameter, known)
         )
@@ -219,7 +189,7 @@ class SearchSpace:
             InvalidConfigurationError: the configuration is not valid in this space.
             ValueError: a name is unknown, or none of the parameters has a second value.
         """
-        child = mutated(self._parameters, self.validate(configuration), rng, self._known(names))
+        child = mutated(self._structure, self.validate(configuration), rng, self._known(names))
         if child is None:
             raise ValueError(
                 f"no parameter of {sorted(names or self._parameters)} has a second value (space {self.name!r})"
@@ -236,7 +206,7 @@ class SearchSpace:
         Raises:
             InvalidConfigurationError: a parent is not valid in this space.
         """
-        return crossed(self._parameters, self.validate(first), self.validate(second), rng)
+        return crossed(self._structure, self.validate(first), self.validate(second), rng)
 
     def neighbours(
         self, configuration: Mapping[str, JsonScalar], names: Collection[str] | None = None
@@ -255,10 +225,18 @@ class SearchSpace:
         """Return the one configuration that stands for all that describe the same network and training.
 
         Raises:
-            InvalidConfigurationError: the configuration, or the space's canonical form of it, is not valid.
+            InvalidConfigurationError: the configuration is not valid.
+            SpaceRuleError: the space's own code raises, or names what is not valid.
         """
         valid = self.validate(configuration)
-        return valid if self._canonical is None else self.validate(self._canonical(valid))
+        named = self._rules.form(valid)
+        if named is valid:
+            return valid
+        try:
+            return self.validate(named)
+        except InvalidConfigurationError as error:
+            what = f"names a configuration that is not valid ({'; '.join(error.problems)})"
+            raise self._rules.mistake("canonical", what, valid) from error
 
     def key(self, configuration: Mapping[str, JsonScalar]) -> str:
         """Return 32 hexadecimal digits that are equal for equal canonical forms, on every machine.
@@ -268,6 +246,7 @@ class SearchSpace:
 
         Raises:
             InvalidConfigurationError: the configuration is not valid in this space.
+            SpaceRuleError: the space's own code does not name a canonical form.
         """
         values = self.canonical(configuration).as_dict()
         text = json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -278,14 +257,14 @@ class SearchSpace:
 
         Raises:
             InvalidConfigurationError: the configuration is not valid in this space.
+            SpaceRuleError: the space's own code raises, or says something else.
         """
-        valid = self.validate(configuration)
-        return None if self._refuse is None else self._refuse(valid)
+        return self._rules.reason(self.validate(configuration))
 
     def plain(self, configuration: Mapping[str, JsonScalar]) -> Mapping[str, PlainValue]:
         """Return the values as whoever trains with them reads them: a list in place of its label."""
         return {
-            name: parameter.plain(value) if isinstance(parameter := self._parameters.get(name), Categorical) else value
+            name: self._parameters[name].plain(value) if name in self._parameters else value
             for name, value in configuration.items()
         }
 
@@ -298,9 +277,13 @@ class SearchSpace:
         Raises:
             InvalidConfigurationError: the values leave a parameter none.
         """
-        kept = {name: self._parameters[name].normalise(value) for name, value in self.fitting_part(part).items()}
+        kept = self._allowed(part)
         try:
             return completed(self._parameters, kept, self._usual)
+        except NoValueLeftError:
+            looking_ahead = foresighted(self._parameters, self._usual)
+        try:
+            return completed(self._parameters, kept, looking_ahead)
         except NoValueLeftError as error:
             raise InvalidConfigurationError(self.name, [str(error)]) from error
 
@@ -316,28 +299,19 @@ class SearchSpace:
         """
         if not self._known(list(constants)):
             return self
-        left = fixed_parameters(self._parameters, constants)
-
-        def canonical(rule: CanonicalForm, configuration: Configuration) -> Mapping[str, JsonScalar]:
-            named = rule(Configuration({**constants, **configuration}))
-            return {name: value for name, value in named.items() if name not in constants}
-
-        def refuse(rule: Refusal, configuration: Configuration) -> str | None:
-            return rule(Configuration({**constants, **configuration}))
-
+        constants = spelled(self._parameters, constants)
+        rules = self._rules.fixed(self._parameters, constants)
         rest = SearchSpace(
             self.name,
-            left,
+            fixed_parameters(self._parameters, constants),
             task=self.task,
-            canonical=None if self._canonical is None else partial(canonical, self._canonical),
-            canonical_over=self._canonical_over,
-            refuse=None if self._refuse is None else partial(refuse, self._refuse),
             description=self.description,
             notes=self._notes,
         )
-        if self.defaults is not None:
-            rest.defaults = rest.filled(self.defaults)
-            rest.defaults = None if rest.refusal(rest.defaults) else rest.defaults
+        over = rules.canonical_over
+        kept = None if over is None else tuple(name for name in over if name in rest.parameters)
+        rest._rules = replace(rules, canonical_over=kept)
+        rest.defaults = None if self.defaults is None else rest._feasible(self.defaults)
         return rest
 
     def encode(self, configuration: Mapping[str, JsonScalar]) -> tuple[float, ...]:
@@ -348,11 +322,7 @@ class SearchSpace:
         Raises:
             InvalidConfigurationError: the configuration is not valid in this space.
         """
-        valid = self.validate(configuration)
-        return tuple(
-            parameter.encoded(valid[name]) if name in valid else math.nan
-            for name, parameter in self._parameters.items()
-        )
+        return encoded(self._parameters, self.validate(configuration))
 
     def decode(self, numbers: Sequence[float]) -> Configuration:
         """Return the configuration that `encode` has written.
@@ -361,39 +331,31 @@ class SearchSpace:
             InvalidConfigurationError: the numbers are those of no valid configuration.
             ValueError: there are more or fewer numbers than parameters.
         """
-        pairs = zip(self._parameters.items(), numbers, strict=True)
-        return self.validate(
-            {name: parameter.decoded(number) for (name, parameter), number in pairs if not math.isnan(number)}
-        )
+        return self.validate(decoded(self.name, self._parameters, numbers))
 
     def size(self) -> int | None:
-        """Return the number of configurations, infeasible and equal ones too; None when it is infinite."""
+        """Return the number of configurations, infeasible and equal ones too.
+
+        None: infinitely many, or their dependencies are too many to count them. It is counted once.
+        """
+        if isinstance(self._size, EllipsisType):
+            self._size = number_of_configurations(self._parameters)
         return self._size
 
     def every(self) -> Iterator[Configuration]:
         """Yield every configuration, infeasible and equal ones too, or nothing where they are infinitely many."""
-        if self._size is not None:
+        if self.size() is not None:
             yield from every_configuration(self._parameters)
 
     def different(self) -> int | None:
         """Return how many different networks the architecture's parameters describe, infeasible ones too.
 
         None: infinitely many, or too many to be told apart one by one.
+
+        Raises:
+            SpaceRuleError: the space's own code does not name a canonical form.
         """
-        own = {name: p for name, p in self._parameters.items() if p.role == "architecture"}
-        if not own or any(True for _ in structure_problems(own)):
-            return None
-        told = (
-            own if self._canonical_over is None else {name: own[name] for name in own if name in self._canonical_over}
-        )
-        if self._canonical is None or not told:
-            return number_of_configurations(own)
-        count = number_of_configurations(told)
-        if count is None or count > MOST_COUNTED or any(dependents(own, name) - set(told) for name in told):
-            return None
-        forms = {Configuration(self._canonical(part)) for part in every_configuration(told)}
-        others = number_of_configurations({name: p for name, p in own.items() if name not in told})
-        return None if others is None else len(forms) * others
+        return number_of_different(self._parameters, self._rules)
 
     def names(self, role: Role | None = None) -> tuple[str, ...]:
         """Return the names of the parameters, those of one role or all."""
@@ -410,13 +372,15 @@ class SearchSpace:
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-safe description, stored beside a study; hooks are noted by whether they exist."""
         return {
-            "name": self.name,
-            "task": self.task,
-            "description": self.description,
-            "parameters": {name: parameter.to_json() for name, parameter in self._parameters.items()},
-            "defaults": None if self.defaults is None else self.defaults.as_dict(),
-            "has_canonical": self._canonical is not None,
-            "has_refuse": self._refuse is not None,
+            **described(
+                name=self.name,
+                task=self.task,
+                description=self.description,
+                parameters=self._parameters,
+                defaults=self.defaults,
+            ),
+            "has_canonical": self._rules.canonical is not None,
+            "has_refuse": self._rules.refuse is not None,
         }
 
     @classmethod
@@ -426,18 +390,7 @@ class SearchSpace:
         Raises:
             InvalidSpaceError: the description lacks something or describes what cannot be.
         """
-        try:
-            return cls(
-                description["name"],
-                {name: parameter_from_json(item) for name, item in description["parameters"].items()},
-                task=description["task"],
-                defaults=description["defaults"],
-                description=description["description"],
-            )
-        except KeyError as error:
-            raise InvalidSpaceError(f"the description of a search space lacks {error}") from error
-        except InvalidParameterError as error:
-            raise InvalidSpaceError(f"search space {description['name']!r}: {error}") from error
+        return cls(**parts_of_description(description))
 
     def __repr__(self) -> str:
         return f"SearchSpace({self.name!r}, {len(self._parameters)} parameters, task={self.task!r})"
@@ -451,35 +404,42 @@ class SearchSpace:
             raise InvalidSpaceError(f"search space {self.name!r}: its defaults are wrong: {reason}")
         return valid
 
-    def _problem_of(self, name: str, value: JsonScalar) -> str | None:
-        problem = self._parameters[name].problem(value) if name in self._parameters else None
-        return None if problem is None else f"{name}={value!r} {problem}"
+    def _allowed(self, part: Mapping[str, JsonScalar]) -> dict[str, JsonScalar]:
+        """The values of a part that are allowed, in the spelling of the space."""
+        return {name: self._parameters[name].normalise(value) for name, value in self.fitting_part(part).items()}
 
-    def _usual(self, name: str, parameter: Parameter) -> JsonScalar:
+    def _feasible(self, defaults: Configuration) -> Configuration | None:
+        """Defaults of a wider space as this one has them; None: they are not feasible here."""
+        try:
+            own = self.filled(defaults)
+        except InvalidConfigurationError:
+            return None  # no sensible configuration is known beside the constants
+        return None if self.refusal(own) else own
+
+    def _usual(self, name: str, parameter: Parameter, values: Mapping[str, JsonScalar]) -> JsonScalar:
         """The value that stands for a parameter when nothing else asks for one."""
         if self.defaults is not None and name in self.defaults and parameter.problem(self.defaults[name]) is None:
             return self.defaults[name]
-        return middle(parameter)
+        return parameter.middle()
 
     def _known(self, names: Collection[str] | None) -> tuple[str, ...]:
         if names is None:
             return tuple(self._parameters)
-        if unknown := [self._unknown(name) for name in names if name not in self._parameters]:
-            raise ValueError(f"{'; '.join(unknown)} (space {self.name!r})")
-        return tuple(name for name in self._parameters if name in names)
+        problems: list[str] = []
+        given = _names(names, "names", problems) or ()
+        problems += [unknown(name, self._parameters) for name in given if name not in self._parameters]
+        if problems:
+            raise ValueError(f"{'; '.join(problems)} (space {self.name!r})")
+        return tuple(name for name in self._parameters if name in given)
 
-    def _unknown(self, name: str) -> str:
-        suggestion = did_you_mean(name, self._parameters)
-        return f"no parameter {name!r};{suggestion} parameters: {', '.join(self._parameters)}"
+
+def _names(given: Collection[str] | None, what: str, problems: list[str]) -> tuple[str, ...] | None:
+    """Return names as a tuple; one text is no collection of names, and is noted as a problem."""
+    if isinstance(given, str):
+        problems.append(f"{what}={given!r} is one text; give a list of names")
+        return ()
+    return None if given is None else tuple(given)
 
 
 def _parameter(given: Parameter | JsonScalar) -> Parameter:
     return given if isinstance(given, Parameter) else Categorical(choices=(given,))
-
-
-def _not_there(
-    name: str, parameter: Parameter, given: Mapping[str, PlainValue], values: Mapping[str, JsonScalar]
-) -> str:
-    now = [f"{parent} is {values[parent]}" for parent in parameter.condition if parent in values]
-    why = f" ({' and '.join(now)})" if now else ""
-    return f"{name}={given[name]!r} is given, but it is there only when {parameter.condition}{why}; leave it out"

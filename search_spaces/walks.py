@@ -5,20 +5,22 @@ before it have their values.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from itertools import takewhile
 from typing import TYPE_CHECKING, TypeAlias
 
 from search_spaces.conditions import Condition
 from search_spaces.configuration import Configuration, JsonScalar
-from search_spaces.parameters import Categorical, Parameter
-from search_spaces.structure import Parameters, bounds_in_words, is_there, within
+from search_spaces.foresight import foreseen, needs_of
+from search_spaces.parameters import Parameter
+from search_spaces.structure import Parameters, Structure, is_there, within
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-__all__ = ["Draw", "NoValueLeftError", "completed", "crossed", "drawn", "middle", "mutated", "near"]
+__all__ = ["Draw", "NoValueLeftError", "completed", "crossed", "drawn", "foresighted", "mutated", "near"]
 
-Draw: TypeAlias = Callable[[str, Parameter], JsonScalar]
-"""Name and parameter, with the range that is left -> one of its values."""
+Draw: TypeAlias = Callable[[str, Parameter, Mapping[str, JsonScalar]], JsonScalar]
+"""Name, parameter with the range that is left, and the values before it -> one of its values."""
 
 MOST_DRAWS = 100
 """Draws of a configuration in which a bound leaves a parameter no value, before the search for one is given up."""
@@ -46,71 +48,111 @@ def completed(parameters: Parameters, kept: Mapping[str, JsonScalar], draw: Draw
             continue
         left = within(parameter, values)
         if left is None:
-            raise NoValueLeftError(f"{name} has no value left: {bounds_in_words(parameter, values)}")
+            raise NoValueLeftError(f"{name} has no value left: {parameter.bounds_in_words(values)}")
         if not isinstance(left, Parameter):
             values[name] = left
         elif name in kept:
-            values[name] = _moved_into(left, kept[name])
+            values[name] = left.moved_into(kept[name])
         else:
-            values[name] = draw(name, left)
+            values[name] = draw(name, left, values)
     return Configuration(values)
 
 
-def drawn(parameters: Parameters, kept: Mapping[str, JsonScalar], rng: "Generator") -> Configuration:
+def drawn(structure: Structure, kept: Mapping[str, JsonScalar], rng: "Generator") -> Configuration:
     """Return a configuration with the kept values, the rest drawn at random; see `completed`.
 
     What a kept value needs is drawn from what it needs: with a kept kernel the operation is one that has a kernel.
+    Where a draw has left a parameter nothing, the next ones look ahead.
 
     Raises:
         NoValueLeftError: no draw gave every parameter a value.
     """
-    needed = _needed(parameters, kept)
+    needed = _needed(structure.parameters, kept) if structure.has_conditions else {}
+    missing: set[str] = set()
 
-    def draw(name: str, parameter: Parameter) -> JsonScalar:
+    def draw(name: str, parameter: Parameter, values: Mapping[str, JsonScalar]) -> JsonScalar:
+        missing.add(name)
         possible = [value for value in needed.get(name, ()) if parameter.problem(value) is None]
         return possible[int(rng.integers(len(possible)))] if possible else parameter.sample(rng)
 
-    for _ in range(MOST_DRAWS - 1):
+    try:
+        return completed(structure.parameters, kept, draw)
+    except NoValueLeftError:
+        if not missing:
+            raise  # another draw would draw nothing else
+        looking_ahead = foresighted(structure.parameters, draw)
+    for _ in range(MOST_DRAWS):
         try:
-            return completed(parameters, kept, draw)
-        except NoValueLeftError:
-            continue
-    return completed(parameters, kept, draw)
+            return completed(structure.parameters, kept, looking_ahead)
+        except NoValueLeftError as error:
+            last = error
+    raise NoValueLeftError(f"{last}; {MOST_DRAWS} draws of {', '.join(sorted(missing))} found no way out") from last
+
+
+def foresighted(parameters: Parameters, draw: Draw) -> Draw:
+    """Return a draw that takes no value with which the bounds of a later parameter leave it nothing."""
+    needs = needs_of(parameters)
+
+    def look_ahead(name: str, parameter: Parameter, values: Mapping[str, JsonScalar]) -> JsonScalar:
+        left = foreseen(name, parameter, values, parameters, needs)
+        if left is None:
+            raise NoValueLeftError(f"{name} has no value left with which those that depend on it have one")
+        return draw(name, left, values) if isinstance(left, Parameter) else left
+
+    return look_ahead
 
 
 def mutated(
-    parameters: Parameters, parent: Configuration, rng: "Generator", names: Collection[str]
+    structure: Structure, parent: Configuration, rng: "Generator", names: Collection[str]
 ) -> Configuration | None:
     """Return the configuration with one of the named parameters changed, or None where none has a second value.
 
     What the change brings in is drawn, what it takes out is dropped, what it bounds is moved.
     """
-    mutable = [name for name in parameters if name in names and name in parent]
+    mutable = [name for name in names if name in parent]
     while mutable:
         name = mutable[int(rng.integers(len(mutable)))]
-        left = within(parameters[name], parent)
+        left = within(structure.parameters[name], parent)
         if isinstance(left, Parameter) and left.size() != 1:
-            value = left.mutate(parent[name], rng)
-            if parameters[name].when is None and not _is_parent_of_any(parameters, name):
-                return parent.replace(**{name: value})
-            try:
-                return drawn(parameters, {**parent, name: value}, rng)
-            except NoValueLeftError:
-                pass  # this value takes another parameter all of its own: try another change
+            if name not in structure.parents:
+                return parent.replace(**{name: left.mutate(parent[name], rng)})
+            child = _with_another(structure, parent, name, left, rng)
+            if child is not None:
+                return child
         mutable.remove(name)
     return None
 
 
-def crossed(parameters: Parameters, first: Configuration, second: Configuration, rng: "Generator") -> Configuration:
+def _with_another(
+    structure: Structure, parent: Configuration, name: str, left: Parameter, rng: "Generator"
+) -> Configuration | None:
+    """The configuration with another value of one parameter, or None where each leaves another parameter nothing."""
+    try:
+        return drawn(structure, {**parent, name: left.mutate(parent[name], rng)}, rng)
+    except NoValueLeftError:
+        before = {key: parent[key] for key in takewhile(name.__ne__, structure.parameters) if key in parent}
+        ahead = foreseen(name, left, before, structure.parameters, needs_of(structure.parameters))
+    if not isinstance(ahead, Parameter) or ahead.size() == 1 or ahead.problem(parent[name]) is not None:
+        return None
+    try:
+        return drawn(structure, {**parent, name: ahead.mutate(parent[name], rng)}, rng)
+    except NoValueLeftError:
+        return None
+
+
+def crossed(structure: Structure, first: Configuration, second: Configuration, rng: "Generator") -> Configuration:
     """Return a child with each value from one of its parents, both equally likely (uniform crossover)."""
-    takes = rng.random(len(parameters)) < 0.5
+    takes = (rng.random(len(structure.parameters)) < 0.5).tolist()
+    pairs = zip(structure.parameters, takes, strict=True)
+    if not structure.depends:
+        return Configuration({name: (first if takes_first else second)[name] for name, takes_first in pairs})
     kept: dict[str, JsonScalar] = {}
-    for name, takes_first in zip(parameters, takes, strict=True):
+    for name, takes_first in pairs:
         one, other = (first, second) if takes_first else (second, first)
         if name in one or name in other:
             kept[name] = one[name] if name in one else other[name]
     try:
-        return drawn(parameters, kept, rng)
+        return drawn(structure, kept, rng)
     except NoValueLeftError:
         return first  # what is valid for itself
 
@@ -128,38 +170,11 @@ def near(parameters: Parameters, centre: Configuration, names: Collection[str], 
                 continue
 
 
-def middle(parameter: Parameter) -> JsonScalar:
-    """Return a value that stands for all: the one in the middle of a range, the first choice."""
-    if isinstance(parameter, Categorical):
-        first: JsonScalar = parameter.choices[0]
-        return first
-    return parameter.at(0.5)
-
-
-def _moved_into(parameter: Parameter, value: JsonScalar) -> JsonScalar:
-    if isinstance(parameter, Categorical):
-        return parameter.normalise(value)
-    assert isinstance(value, int | float)
-    moved = min(max(value, parameter.low), parameter.high)
-    if parameter.problem(moved) is None:
-        return parameter.normalise(moved)
-    return parameter.at(parameter.position(moved))  # the grid begins elsewhere now
-
-
 def _needed(parameters: Parameters, kept: Mapping[str, JsonScalar]) -> Mapping[str, tuple[JsonScalar, ...]]:
     """Name -> the values with which everything that is kept is there, for the names that are not kept themselves."""
     needed = Condition({})
     for name in reversed(tuple(parameters)):  # what a need needs comes before it
-        if name in kept or name in needed:
+        if parameters[name].when is not None and (name in kept or name in needed):
             missing = {parent: allowed for parent, allowed in parameters[name].condition.items() if parent not in kept}
-            needed = needed.and_also(missing)
+            needed = needed.and_also(missing) if missing else needed
     return needed
-
-
-def _is_parent_of_any(parameters: Parameters, name: str) -> bool:
-    return any(
-        name in parameter.condition
-        or (not isinstance(parameter, Categorical) and any(b is not None and name in b.names for b in parameter.bounds))
-        for parameter in parameters.values()
-        if parameter.when is not None or (not isinstance(parameter, Categorical) and parameter.is_bounded)
-    )

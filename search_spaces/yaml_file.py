@@ -9,8 +9,9 @@ from typing import Any
 from search_spaces.errors import InvalidConfigurationError, InvalidSpaceError, did_you_mean
 from search_spaces.own_files import name_of_file
 from search_spaces.parameters import Parameter
+from search_spaces.soundness import settled_conditions, structure_problems
 from search_spaces.space import SearchSpace
-from search_spaces.structure import parents, structure_problems
+from search_spaces.structure import parents
 from search_spaces.yaml_parameters import YamlParameters
 from search_spaces.yaml_tree import Located, Remark, kind_of, read_tree
 
@@ -130,7 +131,7 @@ class _File:
                 left_out.add(name)
             else:
                 known[name] = parameter
-        for problem in structure_problems(known):
+        for problem in structure_problems(settled_conditions(known)):
             name = re.split(r"[ :]", problem, maxsplit=1)[0]
             self._say(self._reader.lines[name], problem)
 

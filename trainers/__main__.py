@@ -12,6 +12,7 @@ from typing import NoReturn
 
 from pydantic import ValidationError
 
+from search_spaces.own_code import OWN_CODE_ERRORS
 from search_spaces.strict_json import strict_json
 from trainers.config import SEARCH_FIELDS, TrainConfig
 from trainers.data.spec import DataSpec
@@ -44,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         advice = f"interrupted; go on by the same command with --resume (--folder {given.folder})"
         return _ended(130, [advice] if is_first else [], given.debug)
-    except (Exception, SystemExit) as error:
+    except OWN_CODE_ERRORS as error:
         if given.json and is_first:
             explained = explain(error)
             print(strict_json({"outcome": "failed", "cause": explained.cause, "message": explained.message}))

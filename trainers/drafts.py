@@ -1,10 +1,12 @@
-"""Networks looked at before they are trained: built without memory, tried with one item, and costed.
+"""Networks looked at before they are trained: built, large ones without memory, tried with one item, and costed.
 
 Nothing is trained here, and nothing drawn from torch's global generators.
 """
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import torch
@@ -14,15 +16,21 @@ from search_spaces.configuration import JsonScalar
 from search_spaces.cost import count_multiply_adds_of, count_parameters, try_and_count_multiply_adds
 from search_spaces.errors import InfeasibleArchitectureError
 from search_spaces.latency import measure_latency_ms, one_cpu_thread
+from search_spaces.own_code import OWN_CODE_ERRORS, error_in_words
 from trainers.config import TrainConfig
 from trainers.errors import is_out_of_memory
 from trainers.estimates import estimate_memory
-from trainers.networks import answered, build_network, repeated
+from trainers.large_networks import build_looking_ahead
+from trainers.networks import answered, build_network, done_with_fewest, repeated
 from trainers.problem import Problem
 
 __all__ = ["Drafts", "UnbuildableNetworkError", "refused_in_words"]
 
 logger = logging.getLogger(__name__)
+
+MOST_REAL_WORK = 10**9
+"""Weights times the numbers of an item: about the most multiply-adds that its pass has, convolutions using each weight
+at each pixel. Up to so many a real pass takes no longer than one on shapes, which takes 15 to 80 ms for any network."""
 
 
 class UnbuildableNetworkError(InfeasibleArchitectureError):
@@ -32,8 +40,25 @@ class UnbuildableNetworkError(InfeasibleArchitectureError):
     """
 
 
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A network; the whole of one that is large has no memory for its weights."""
+
+    configuration: dict[str, JsonScalar]
+    network: nn.Module
+    has_memory: bool
+
+
+class _LargeError(Exception):
+    """Ends the building of a large network, once it is known as a whole."""
+
+    def __init__(self, sketch: nn.Module) -> None:
+        super().__init__()
+        self.sketch = sketch
+
+
 class Drafts:
-    """The networks of one space for one data set.
+    """The networks of one space for one data set; the last one is kept, so that several of its costs build it once.
 
     Args:
         space: reference of the search space that builds them.
@@ -44,6 +69,7 @@ class Drafts:
         self._space = space
         self.problem = problem
         self._example = problem.example()
+        self._last: _Draft | None = None
 
     def count_parameters(self, configuration: Mapping[str, JsonScalar]) -> int:
         """Return the number of weights.
@@ -52,32 +78,36 @@ class Drafts:
             InfeasibleArchitectureError: the configuration describes nothing that can be trained.
             UnbuildableNetworkError: it can only be built with other inputs, or not at all.
         """
-        return count_parameters(self._sketch(configuration))
+        return count_parameters(self._draft(configuration).network)
 
     def count_multiply_adds(self, configuration: Mapping[str, JsonScalar]) -> int:
-        """Return the multiply-adds of one item; it is sent through the network, as shapes alone where that will do.
+        """Return the multiply-adds of one item; it is sent through the network, through a large one as a mere shape.
 
         Raises:
             InfeasibleArchitectureError: the configuration describes nothing that can be trained.
             UnbuildableNetworkError: it can only be built with other inputs, or not at all.
         """
-        try:
-            return count_multiply_adds_of(self._sketch(configuration), *self._example.inputs)
-        except InfeasibleArchitectureError:
-            raise
-        except Exception as error:  # a person's network may raise anything where nothing has a value
-            logger.debug("shapes alone do not run the network: %s: %s", type(error).__name__, error)
-        network = self._real(configuration)
-        inputs = self._answered_inputs(network)
-        return refused_in_words(lambda: try_and_count_multiply_adds(network, *inputs)) // len(inputs[0])
+        draft = self._draft(configuration)
+        if not draft.has_memory or self._work(draft.network) > MOST_REAL_WORK:
+            try:
+                return count_multiply_adds_of(draft.network, *self._example.inputs)
+            except InfeasibleArchitectureError:
+                raise
+            except OWN_CODE_ERRORS as error:  # nothing has a value there
+                logger.debug("shapes alone do not run the network reason=%s", error_in_words(error))
+        network = draft.network if draft.has_memory else self._real(configuration)
+        count = partial(try_and_count_multiply_adds, network)
+        with torch.random.fork_rng(devices=[]):
+            multiply_adds, items = refused_in_words(lambda: done_with_fewest(count, self._example.inputs))
+        return multiply_adds // items
 
     def estimate_memory_bytes(
         self, configuration: Mapping[str, JsonScalar], training: TrainConfig, *, ranks: int
     ) -> int | None:
         """Return what a rank of a training needs at most, with the whole network; None: shapes alone do not tell it."""
         is_half = training.precision in ("bf16", "fp16")
-        sketch = self._sketch(configuration)
-        estimate = estimate_memory(sketch, self._example, training, ranks=ranks, is_half=is_half)
+        network = self._draft(configuration).network
+        estimate = estimate_memory(network, self._example, training, ranks=ranks, is_half=is_half)
         return None if estimate is None else estimate.peak
 
     def measure_latency_ms(self, configuration: Mapping[str, JsonScalar], device: str) -> float:
@@ -85,21 +115,37 @@ class Drafts:
 
         It is that of two items where the network cannot answer one alone.
         """
-        network = self._real(configuration)
+        draft = self._draft(configuration)
+        network = draft.network if draft.has_memory else self._real(configuration)
+        self._last = None  # it moves to the device, and other costs are told on the CPU
         inputs = self._answered_inputs(network)
         with one_cpu_thread():
             return measure_latency_ms(network.to(device), *inputs, items=len(inputs[0]))
 
-    def _sketch(self, configuration: Mapping[str, JsonScalar]) -> nn.Module:
-        """Build the network without memory; where its code needs values, with memory."""
+    def _draft(self, configuration: Mapping[str, JsonScalar]) -> _Draft:
+        """Build the network, unless it is the last one."""
+        given = dict(configuration)
+        if self._last is None or self._last.configuration != given:
+            self._last = None  # two at a time would need the memory of both
+            self._last = self._built(given)
+        return self._last
+
+    def _built(self, configuration: dict[str, JsonScalar]) -> _Draft:
+        """Build the network with its weights; as soon as these are many, without memory, where its code allows it."""
+
+        def look(sketch: nn.Module) -> None:
+            raise _LargeError(sketch)
+
+        build = partial(build_network, self._space, configuration, self.problem)
         try:
-            with torch.device("meta"):
-                return build_network(self._space, configuration, self.problem)
-        except InfeasibleArchitectureError:
-            raise
-        except Exception as error:  # as above
-            logger.debug("the network is not built without memory: %s: %s", type(error).__name__, error)
-        return self._real(configuration)
+            with torch.random.fork_rng(devices=[]):
+                network = refused_in_words(lambda: build_looking_ahead(build, look))
+        except _LargeError as large:
+            return _Draft(configuration, large.sketch, has_memory=False)
+        return _Draft(configuration, network, has_memory=True)
+
+    def _work(self, network: nn.Module) -> int:
+        return count_parameters(network) * sum(part[0].numel() for part in self._example.inputs)
 
     def _answered_inputs(self, network: nn.Module) -> tuple[torch.Tensor, ...]:
         """Return as few items as a network on the CPU can answer."""

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
+from search_spaces.own_code import OWN_CODE_ERRORS, error_in_words
 from search_spaces.way_back import kept_for_the_way_back, peak_on_the_way_back
 from trainers.config import OptimizerName, TrainConfig
 from trainers.device_load import DeviceLoad
@@ -95,8 +96,8 @@ def estimate_memory(
     alone, gradients = estimate_network(network, training), sum(trained)
     try:
         kept = kept_for_the_way_back(network, example.inputs, training.micro_batch(ranks), is_half=is_half)
-    except Exception as error:  # a person's network may raise anything, and the training itself will tell
-        logger.debug("memory is not estimated reason=%s: %s", type(error).__name__, error)
+    except OWN_CODE_ERRORS as error:  # the training itself will tell
+        logger.debug("memory is not estimated reason=%s", error_in_words(error))
         return None
     # Those of an earlier micro-batch, or the buckets of several ranks; each new gradient is added to one that is there.
     gradients_stay = training.accumulate > 1 or ranks > 1

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 import torch
 from torch import nn
 
+from search_spaces.own_code import OWN_CODE_ERRORS, error_in_words
 from trainers.errors import UserCodeError, is_out_of_memory
 from trainers.large_networks import hollow
 from trainers.methods.distillation import load_teacher
@@ -57,8 +58,8 @@ def pipeline_mistakes(builds: Sequence[Callable[[], nn.Module]], example: Batch,
             _cut(build, example, ranks)
         except UserCodeError as error:
             mistakes.append(str(error))
-        except Exception as error:  # a person's network may raise anything, and the training itself will tell
-            logger.debug("pipeline is not tried reason=%s: %s", type(error).__name__, error)
+        except OWN_CODE_ERRORS as error:  # the training itself will tell
+            logger.debug("pipeline is not tried reason=%s", error_in_words(error))
             return []
         else:
             return []

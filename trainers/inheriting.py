@@ -2,7 +2,7 @@
 
 import logging
 
-from torch import nn
+from torch import Tensor, nn
 
 from search_spaces.inheritance import Inheritance, inherit
 from trainers.checkpoint import read_checkpoint
@@ -15,7 +15,9 @@ __all__ = ["inherit_weights"]
 logger = logging.getLogger(__name__)
 
 
-def inherit_weights(task: TrainTask, network: nn.Module, problem: Problem) -> Inheritance | None:
+def inherit_weights(
+    task: TrainTask, network: nn.Module, problem: Problem, inputs: tuple[Tensor, ...]
+) -> Inheritance | None:
     """Give a fresh network the weights of the checkpoint that a task names; None: there is nothing to inherit.
 
     Every rank reads the file itself, so that all of them hold the same weights. A training that goes on from a
@@ -25,6 +27,7 @@ def inherit_weights(task: TrainTask, network: nn.Module, problem: Problem) -> In
         task: names the checkpoint.
         network: whole, with weights; is changed in place.
         problem: what it learns.
+        inputs: arguments of the network for an item or two, with which a widened one is tried.
 
     Raises:
         DamagedCheckpointError: the checkpoint is missing or damaged.
@@ -43,7 +46,7 @@ def inherit_weights(task: TrainTask, network: nn.Module, problem: Problem) -> In
             f"checkpoint {task.inherit} has learned from other data or other splits (fingerprint {theirs}, now "
             f"{problem.fingerprint}); its weights are not inherited"
         )
-    found = inherit(network, parent.network)
+    found = inherit(network, parent.network, inputs)
     logger.info(
         "weights inherited checkpoint=%s share=%.3f taken=%d widened=%d identities=%d fresh=%d",
         task.inherit,

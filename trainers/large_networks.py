@@ -16,6 +16,7 @@ from torch import nn
 from torch.nn.modules.module import register_module_parameter_registration_hook
 from torch.nn.parameter import is_lazy
 
+from search_spaces.own_code import OWN_CODE_ERRORS, error_in_words
 from trainers.errors import is_out_of_memory
 
 __all__ = ["LARGE_BYTES", "build_looking_ahead", "hollow"]
@@ -57,8 +58,8 @@ def hollow(build: Callable[[], nn.Module]) -> nn.Module | None:
         with _kept_random_states(), warnings.catch_warnings(), torch.device("meta"):
             warnings.simplefilter("ignore")  # what a constructor does to values means nothing here
             return build()
-    except Exception as error:  # a person's constructor may raise anything, and the real one will tell
-        logger.debug("network is not built without memory reason=%s: %s", type(error).__name__, error)
+    except OWN_CODE_ERRORS as error:  # the real one will tell
+        logger.debug("network is not built without memory reason=%s", error_in_words(error))
         return None
 
 

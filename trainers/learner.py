@@ -71,7 +71,7 @@ class Learner:
         if not holds_a_part(training, ranks.world_size):
             network.to(ranks.device)
         example = problem.check_network(network)
-        self._inheritance = inherit_weights(task, network, problem)
+        self._inheritance = inherit_weights(task, network, problem, example.inputs)
         self._parameters = sum(weight.numel() for weight in network.parameters())
         self._multiply_adds = multiply_adds(network, example.inputs)
         self._batch_norm = whose_statistics(network, training, ranks.world_size, self._batches[0].stop)

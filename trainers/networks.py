@@ -2,20 +2,22 @@
 
 import inspect
 import logging
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import nn
 
 from search_spaces.catalog import load
 from search_spaces.configuration import JsonScalar
+from search_spaces.own_code import OWN_CODE_ERRORS, error_in_words
 from trainers.errors import is_out_of_memory
 
 __all__ = [
     "Shaped",
     "answered",
     "build_network",
+    "done_with_fewest",
     "form_of",
     "items_in_words",
     "multiply_adds",
@@ -24,6 +26,7 @@ __all__ = [
 ]
 
 logger = logging.getLogger(__name__)
+_T = TypeVar("_T")
 
 
 class Shaped(Protocol):
@@ -54,35 +57,45 @@ def build_network(space: str, configuration: Mapping[str, JsonScalar], data: Sha
 
 
 def answered(network: nn.Module, one: tuple[torch.Tensor, ...]) -> tuple[Any, int]:
-    """Return what a network answers in evaluation mode to one item, or to two where one item alone makes it fail.
+    """Return what a network answers in evaluation mode to as few items as it can; see `done_with_fewest`.
+
+    Args:
+        network: is in evaluation mode afterwards.
+        one: its arguments for one item.
+    """
+    network.eval()
+    with torch.no_grad():
+        return done_with_fewest(network, one)
+
+
+def done_with_fewest(work: Callable[..., _T], one: tuple[torch.Tensor, ...]) -> tuple[_T, int]:
+    """Return what some work on a network gives for one item, or for two where one item alone makes it fail.
 
     Batch normalisation that keeps no running statistics takes those of the items that come together, in evaluation,
     too: there is no spread of one.
 
     Args:
-        network: is in evaluation mode afterwards.
-        one: its arguments for one item.
+        work: is given the network's arguments; in evaluation mode.
+        one: these, for one item.
 
     Returns:
-        The answer, and how many times the item was given.
+        What it gives, and how many times the item was given.
 
     Raises:
         Exception: what the network's code raises for one item; for two, it does so, too.
     """
-    network.eval()
-    with torch.no_grad():
+    try:
+        return work(*one), 1
+    except OWN_CODE_ERRORS as error:
+        if is_out_of_memory(error):
+            raise
         try:
-            return network(*one), 1
-        except Exception as error:  # a person's network may raise anything
-            if is_out_of_memory(error):
-                raise
-            try:
-                answers = network(*repeated(one, 2))
-            except Exception as another:
-                logger.debug("two items fail as well as one reason=%s: %s", type(another).__name__, another)
-                raise error from None
-            logger.debug("one item is too few for the network reason=%s: %s", type(error).__name__, error)
-            return answers, 2
+            given = work(*repeated(one, 2))
+        except OWN_CODE_ERRORS as another:
+            logger.debug("two items fail as well as one reason=%s", error_in_words(another))
+            raise error from None
+        logger.debug("one item is too few for the network reason=%s", error_in_words(error))
+        return given, 2
 
 
 def repeated(parts: tuple[torch.Tensor, ...], times: int) -> tuple[torch.Tensor, ...]:
@@ -124,6 +137,6 @@ def multiply_adds(network: nn.Module, inputs: tuple[torch.Tensor, ...]) -> int |
 
     try:
         return count_multiply_adds_of(network, *inputs) // len(inputs[0])
-    except Exception as error:  # a person's network may raise anything where nothing has a value
-        logger.warning("multiply-adds not counted reason=%s: %s", type(error).__name__, error)
+    except OWN_CODE_ERRORS as error:
+        logger.warning("multiply-adds not counted reason=%s", error_in_words(error))
         return None

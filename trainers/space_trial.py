@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -15,12 +16,11 @@ from search_spaces.cost import (
     count_parameters,
     try_and_count_multiply_adds,
 )
-from search_spaces.errors import InfeasibleArchitectureError
 from search_spaces.example_inputs import EXAMPLE_OUTPUTS, EXAMPLE_SHAPES, example_inputs, shape_in_words
 from trainers.config import TrainConfig
 from trainers.drafts import refused_in_words
 from trainers.errors import UserCodeError
-from trainers.networks import answered, build_network, form_of, repeated
+from trainers.networks import build_network, done_with_fewest, form_of
 from trainers.trainer import Trainer
 
 __all__ = ["Sample", "Tried", "made_up_sample", "part_costs", "sample_of", "try_network"]
@@ -48,21 +48,17 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tried:
-    """What has become of a configuration.
+    """What has become of a network.
 
     Attributes:
-        infeasible: why there is no such network; None: there is.
-        problem: what is wrong with the network; None: nothing.
         idle: weights that have got no gradient.
-        parameters: its weights; 0 where there is no network.
+        parameters: its weights.
         multiply_adds: of one item.
     """
 
-    infeasible: str | None = None
-    problem: str | None = None
-    idle: tuple[str, ...] = ()
-    parameters: int = 0
-    multiply_adds: int = 0
+    idle: tuple[str, ...]
+    parameters: int
+    multiply_adds: int
 
 
 def made_up_sample(task: str) -> Sample | None:
@@ -96,24 +92,22 @@ def sample_of(trainer: Trainer, space: str, data: Any) -> Sample:
 
 
 def try_network(space: str, configuration: Mapping[str, JsonScalar], sample: Sample) -> Tried:
-    """Build a configuration's network and train it one step; whatever goes wrong is told.
+    """Build a configuration's network and train it one step.
 
     Torch's global generators are afterwards what they were.
+
+    Raises:
+        InfeasibleArchitectureError: there is no such network for these items.
+        UserCodeError: what the network answers is wrong; its own code may raise anything else.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        try:
-            network = refused_in_words(lambda: build_network(space, configuration, sample))
-            one = tuple(part[:1] for part in sample.inputs)
-            _, times = refused_in_words(lambda: answered(network, one))
-            few = repeated(one, times)
-            multiply_adds = refused_in_words(lambda: try_and_count_multiply_adds(network, *few)) // times
-            idle = _step(network, sample)
-        except InfeasibleArchitectureError as error:
-            return Tried(infeasible=str(error))
-        except Exception as error:  # a person's code may raise anything
-            return Tried(problem=f"{type(error).__name__}: {error}")
-    return Tried(idle=idle, parameters=count_parameters(network), multiply_adds=multiply_adds)
+        network = refused_in_words(lambda: build_network(space, configuration, sample))
+        count = partial(try_and_count_multiply_adds, network)
+        one = tuple(part[:1] for part in sample.inputs)
+        multiply_adds, items = refused_in_words(lambda: done_with_fewest(count, one))
+        idle = _step(network, sample)
+    return Tried(idle=idle, parameters=count_parameters(network), multiply_adds=multiply_adds // items)
 
 
 def part_costs(

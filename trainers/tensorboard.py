@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from search_spaces.own_code import OWN_CODE_ERRORS, error_in_words
 from trainers.artifact_files import is_url
 from trainers.errors import UserCodeError
 
@@ -88,8 +89,8 @@ class Board:
                 warnings.simplefilter("ignore")  # tracing warns of every size that it takes for fixed
                 _, times = answered(network, inputs)
                 self._writer.add_graph(network, repeated(inputs, times), use_strict_trace=False)
-        except Exception as error:  # a person's network may raise anything while it is traced
-            logger.warning("the graph is not drawn reason=%s: %s", type(error).__name__, error)
+        except OWN_CODE_ERRORS as error:
+            logger.warning("the graph is not drawn reason=%s", error_in_words(error))
         finally:
             for module, flag in flags:
                 module.training = flag

@@ -128,6 +128,7 @@ def _say(message: str, code: int, debug: bool) -> int:
 
 def _exit_code(error: Exception) -> int:
     """2 for what a person can put right in the command, 1 for everything else."""
+    from search_spaces.errors import SpaceRuleError
     from studies.errors import CheckpointStoreError, StorageFullError, StudyError
     from trainers.errors import BadDataError
 
@@ -135,13 +136,14 @@ def _exit_code(error: Exception) -> int:
         return error.exit_code
     if isinstance(error, StorageFullError | CheckpointStoreError):
         return 1
-    return 2 if isinstance(error, StudyError | BadDataError) else 1
+    return 2 if isinstance(error, StudyError | BadDataError | SpaceRuleError) else 1
 
 
 def _message(error: Exception) -> str:
+    from search_spaces.errors import SpaceRuleError
     from studies.errors import StudyError
     from trainers.errors import TrialError
 
-    if isinstance(error, AutomlError | StudyError | TrialError):
+    if isinstance(error, AutomlError | StudyError | TrialError | SpaceRuleError):
         return str(error)
     return f"unexpected {type(error).__name__}: {error}\nThis should not happen; --debug shows where it did."

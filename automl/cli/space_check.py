@@ -2,17 +2,20 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from automl.cli.space_words import count_in_words
+from automl.cli.space_draws import check_hooks, check_refusal, drawn, tried
+from automl.cli.space_words import NO_NETWORK, builds_or_trains, count_in_words
 
 if TYPE_CHECKING:
     from search_spaces.configuration import Configuration
     from search_spaces.space import SearchSpace
-    from trainers.space_trial import Sample, Tried
+    from trainers.space_trial import Sample
+    from trainers.space_trial import Tried as TriedNetwork
     from trainers.trainer import Trainer
 
 __all__ = ["check", "sample_for"]
@@ -44,12 +47,12 @@ def check(
     for note in space.notes:
         typer.echo(f"note: {note}")
     trainer, problems = _trainer(file, space)
-    count = f"{len(space.parameters)} parameters, {count_in_words(space.size())} configurations"
-    typer.echo(f"space '{space.name}' for {space.task}: {count}")
+    sample = None if trainer is None else _sample(file, trainer, data)
+    defaults = [] if space.defaults is None else [space.defaults]
+    drawn_ones = [*defaults, *islice(drawn(space, seed), configurations)]
     if trainer is not None:
-        drawn = _drawn(space, configurations, seed)
-        problems += _training_problems(space, trainer, drawn)
-        problems += _network_problems(file, space, trainer, drawn, data)
+        problems += _training_problems(space, trainer, drawn_ones)
+    problems += _problems_of(file, space, drawn_ones, sample)
     if problems:
         raise InvalidSpecError(problems, file)
     typer.echo("no mistakes were found")
@@ -108,15 +111,15 @@ def _yaml_faults(path: Path) -> Sequence[str]:
 
 
 def _trainer(file: str, space: "SearchSpace") -> tuple["Trainer | None", list[str]]:
-    """Who trains the space; None: that is said in each search."""
+    """Say what the space is for, and find who trains it; None: that is said in each search."""
     from search_spaces import catalog
-    from trainers.custom.references import defines_training
     from trainers.training_choice import check_parameters, load_named_trainer, trainer_reference
 
-    module: Any = catalog.load(file, has_networks=False)
-    if not callable(getattr(module, "build_model", None)) and not defines_training(module):
-        typer.echo("it builds no network: it is searched with --script or --trainer")
+    count = f"{len(space.parameters)} parameters, {count_in_words(space.size())} configurations"
+    if not builds_or_trains(catalog.load(file, has_networks=False)):
+        typer.echo(f"space '{space.name}': {count}\n{NO_NETWORK}")
         return None, []
+    typer.echo(f"space '{space.name}' for {space.task}: {count}")
     try:
         reference = trainer_reference(file, None, None)
         trainer = load_named_trainer(reference)
@@ -126,20 +129,20 @@ def _trainer(file: str, space: "SearchSpace") -> tuple["Trainer | None", list[st
     return trainer, []
 
 
-def _drawn(space: "SearchSpace", configurations: int, seed: int) -> list["Configuration"]:
-    import numpy as np
+def _sample(file: str, trainer: "Trainer", data: str | None) -> "Sample | None":
+    """What networks are tried with; None: none is, which is said."""
+    sample = sample_for(file, data) if trainer.has_networks else None
+    if sample is None:
+        typer.echo("no network is tried: " + ("give --data" if trainer.has_networks else "its own code builds it"))
+    return sample
 
-    rng = np.random.default_rng(seed)
-    defaults = [] if space.defaults is None else [space.defaults]
-    return [*defaults, *(space.sample(rng) for _ in range(configurations))]
 
-
-def _training_problems(space: "SearchSpace", trainer: "Trainer", drawn: Sequence["Configuration"]) -> list[str]:
+def _training_problems(space: "SearchSpace", trainer: "Trainer", drawn_ones: Sequence["Configuration"]) -> list[str]:
     """Values that a training does not take, each once."""
     from trainers.settings import train_config
 
     problems: dict[str, None] = {}
-    for configuration in drawn:
+    for configuration in drawn_ones:
         try:
             train_config({}, configuration, {}, space, trainer)
         except ValueError as error:
@@ -147,38 +150,45 @@ def _training_problems(space: "SearchSpace", trainer: "Trainer", drawn: Sequence
     return list(problems)
 
 
-def _network_problems(
-    file: str, space: "SearchSpace", trainer: "Trainer", drawn: Sequence["Configuration"], data: str | None
+def _problems_of(
+    file: str, space: "SearchSpace", drawn_ones: Sequence["Configuration"], sample: "Sample | None"
 ) -> list[str]:
-    """Try the networks and say how it went; what is wrong with some of them is returned, each mistake once."""
+    """Try all and say how it went; what is wrong with some of them is returned, each mistake once.
+
+    Args:
+        file: the reference of the space.
+        space: read from it.
+        drawn_ones: of its configurations.
+        sample: what networks are tried with; None: none is built.
+    """
     from trainers.space_trial import try_network
 
-    sample = sample_for(file, data) if trainer.has_networks else None
-    if sample is None:
-        typer.echo("no network is tried: " + ("give --data" if trainer.has_networks else "its own code builds it"))
-        return []
-    refused = [reason for each in drawn if (reason := space.refusal(each)) is not None]
-    kept = [each for each in drawn if space.refusal(each) is None]
-    tried = [try_network(file, each, sample) for each in kept]
-    sound = [each for each in tried if each.problem is None and each.infeasible is None]
-    typer.echo(f"{len(sound)} of {len(drawn)} networks were built and learned a step from {sample.words}")
-    _say_costs(sound)
-    infeasible = [*refused, *(each.infeasible for each in tried if each.infeasible is not None)]
-    if infeasible:
-        typer.echo(f"{len(infeasible)} of {len(drawn)} are infeasible, and a search would refuse them, such as:")
-    for reason, count in Counter(infeasible).most_common(MOST_REASONS):
+    def tried_out(configuration: "Configuration") -> "TriedNetwork | None":
+        check_hooks(space, configuration)
+        check_refusal(space, configuration)
+        return None if sample is None else try_network(file, configuration, sample)
+
+    found = tried(drawn_ones, tried_out)
+    if sample is not None:
+        typer.echo(f"{len(found.made)} of {found.total} networks were built and learned a step from {sample.words}")
+        _say_networks([network for _, network in found.made if network is not None])
+    if found.infeasible:
+        typer.echo(f"{len(found.infeasible)} of {found.total} are infeasible, and a search would refuse them, such as:")
+    for reason, count in Counter(found.infeasible).most_common(MOST_REASONS):
         typer.echo(f"  {count}: {reason}")
-    for names, count in Counter(each.idle for each in sound if each.idle).most_common():
-        typer.echo(f"note: {count} networks have weights that get no gradient: {', '.join(names)}; do not build them")
-    first = {each.problem: at for each, at in reversed(list(zip(tried, kept, strict=True))) if each.problem is not None}
-    counts = Counter(each.problem for each in tried)
-    found = [f"{problem} ({counts[problem]} of {len(drawn)} networks, such as {at})" for problem, at in first.items()]
-    return found if sound or found else ["no network could be built; a search would find nothing to train"]
+    faults = list(found.faults_in_words())
+    if found.made or faults:
+        return faults
+    nothing = "no configuration is left" if sample is None else "no network could be built"
+    return [f"{nothing}; a search would find nothing to train"]
 
 
-def _say_costs(sound: Sequence["Tried"]) -> None:
-    if not sound:
+def _say_networks(networks: Sequence["TriedNetwork"]) -> None:
+    """What networks cost, and which of them have weights in vain."""
+    if not networks:
         return
-    weights, work = [each.parameters for each in sound], [each.multiply_adds for each in sound]
+    weights, work = [each.parameters for each in networks], [each.multiply_adds for each in networks]
     typer.echo(f"  {min(weights):,} to {max(weights):,} weights")
     typer.echo(f"  {min(work):,} to {max(work):,} multiply-adds for an item")
+    for names, count in Counter(each.idle for each in networks if each.idle).most_common():
+        typer.echo(f"note: {count} networks have weights that get no gradient: {', '.join(names)}; do not build them")

@@ -1,18 +1,19 @@
 """`automl spaces score`: which random networks of a space look promising before any of them is trained."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from automl.cli.options import DATA_FIELDS, JsonOption, given_fields, with_fields
+from automl.cli.space_draws import Tried, check_refusal, drawn, tried
 
 if TYPE_CHECKING:
     from automl.spec import SearchSpec
     from search_spaces.configuration import Configuration
     from search_spaces.scores import Score
-    from search_spaces.space import SearchSpace
 
 __all__ = ["score"]
 
@@ -40,19 +41,25 @@ def score(
     """Score random networks of a space on one batch of data, untrained, and list them with the best first.
 
     Scores are synflow, naswot, jacob_cov, snip, gradient_norm and parameters. A network's rank is the mean of its ranks
-    by each score. Nothing is trained or stored.
+    by each score. Those that cannot be built are left out, and told. Nothing is trained or stored.
     """
     from automl.errors import NothingCompletedError
+    from search_spaces.own_code import prints_aside
     from search_spaces.strict_json import strict_json
 
     names = list(dict.fromkeys(scores.split(",")))
-    spec = _spec({"space": name, "seed": seed, **given_fields(options)}, names)
-    ranked = _ranked(list(_scored(spec, names, configurations)), names)
-    if not ranked:
+    with prints_aside(as_json):
+        spec = _spec({"space": name, "seed": seed, **given_fields(options)}, names)
+        found = _scored(spec, names, configurations)
+    left_out = _left_out(found)
+    if not found.made:
         raise NothingCompletedError(
-            f"no network of space '{spec.space}' that was drawn can be built for data '{spec.data.source}'; "
-            f"`automl spaces check {spec.space}` tells why"
+            f"no network of space '{spec.space}' that was drawn can be built for data '{spec.data.source}': "
+            f"{left_out}; `automl spaces check {spec.space}` tells more"
         )
+    if left_out is not None:
+        typer.echo(f"note: {left_out}", err=True)
+    ranked = _ranked(_rows(spec, found), names)
     typer.echo(strict_json([_facts(*each) for each in ranked], indent=2) if as_json else _in_words(ranked, names))
     return 0
 
@@ -64,6 +71,14 @@ class _Row:
     configuration: "Configuration"
     architecture: Sequence[str]
     scores: "Mapping[str, Score]"
+
+
+def _rows(spec: "SearchSpec", found: Tried["Mapping[str, Score]"]) -> Sequence[_Row]:
+    training = set(spec.search_space.names("training"))
+    return [
+        _Row(configuration=each, architecture=[name for name in each if name not in training], scores=scores)
+        for each, scores in found.made
+    ]
 
 
 def _spec(fields: Mapping[str, object], names: Sequence[str]) -> "SearchSpec":
@@ -92,41 +107,35 @@ def _spec(fields: Mapping[str, object], names: Sequence[str]) -> "SearchSpec":
     return spec
 
 
-def _scored(spec: "SearchSpec", names: Sequence[str], wanted: int) -> Iterator[_Row]:
-    """Draw networks that differ from each other and can be built, and score them."""
-    from search_spaces.errors import InfeasibleArchitectureError
+def _scored(spec: "SearchSpec", names: Sequence[str], wanted: int) -> Tried["Mapping[str, Score]"]:
+    """Draw networks that differ from each other, and score those that can be built."""
     from trainers.network_scores import network_scores, scored_batch
 
     space, trainer = spec.search_space, spec.make_trainer()
     problem = trainer.drafts(spec.space, trainer.load(spec.data)).problem
     batch = scored_batch(problem, BATCH_ITEMS, spec.seed)
-    count = 0
-    for configuration, architecture in _different(space, spec.seed, MOST_DRAWS * wanted):
-        try:
-            found = network_scores(spec.space, configuration, problem, batch, names, seed=spec.seed)
-        except InfeasibleArchitectureError:
-            continue
-        yield _Row(configuration=configuration, architecture=architecture, scores=found)
-        count += 1
-        if count == wanted:
-            return
-
-
-def _different(space: "SearchSpace", seed: int, draws: int) -> "Iterator[tuple[Configuration, tuple[str, ...]]]":
-    """Draw configurations that are not refused, each network once, with the names of what makes its architecture."""
-    import numpy as np
-
     training = set(space.names("training"))
-    rng, seen = np.random.default_rng(seed), set()
-    for _ in range(draws):
-        configuration = space.sample(rng)
-        if space.refusal(configuration) is not None:
-            continue
+
+    def scores_of(configuration: "Configuration") -> "Mapping[str, Score]":
+        check_refusal(space, configuration)
+        return network_scores(spec.space, configuration, problem, batch, names, seed=spec.seed)
+
+    def architecture(configuration: "Configuration") -> Hashable:
         canonical = space.canonical(configuration)
-        key = tuple((name, value) for name, value in canonical.items() if name not in training)
-        if key not in seen:
-            seen.add(key)
-            yield configuration, tuple(name for name in configuration if name not in training)
+        return tuple((name, value) for name, value in canonical.items() if name not in training)
+
+    draws = islice(drawn(space, spec.seed), MOST_DRAWS * wanted)
+    return tried(draws, scores_of, wanted=wanted, key=architecture)
+
+
+def _left_out(found: Tried["Mapping[str, Score]"]) -> str | None:
+    """How many networks have no scores, and why the first of them has none; None: all have."""
+    reasons = [*found.faults_in_words(), *found.infeasible]
+    if not reasons:
+        return None
+    return (
+        f"{found.total - len(found.made)} of {found.total} networks cannot be built or scored; one reason: {reasons[0]}"
+    )
 
 
 def _ranked(rows: Sequence[_Row], names: Sequence[str]) -> Sequence[tuple[float, _Row]]:

@@ -1,13 +1,23 @@
 """Search spaces in words and as drawings of text."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from search_spaces.conditions import is_same
 from search_spaces.graph import NetworkGraph
 from search_spaces.parameters import Categorical, Parameter
 from search_spaces.space import SearchSpace
 
-__all__ = ["count_in_words", "drawing", "parameter_rows", "values_in_words"]
+__all__ = ["NO_NETWORK", "builds_or_trains", "count_in_words", "drawing", "parameter_rows", "values_in_words"]
+
+NO_NETWORK = "it builds no network: it is searched with --script or --trainer"
+
+
+def builds_or_trains(module: Any) -> bool:
+    """Whether the module of a space says itself what is trained; else its task means nothing."""
+    from trainers.custom.references import defines_training
+
+    return callable(getattr(module, "build_model", None)) or defines_training(module)
 
 
 def parameter_rows(space: SearchSpace) -> Sequence[Sequence[object]]:

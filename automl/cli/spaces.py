@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Mapping
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -9,8 +11,9 @@ from typer.core import TyperGroup
 
 from automl.cli.options import JsonOption
 from automl.cli.space_check import check
+from automl.cli.space_draws import check_refusal, drawn, fault_in_words, tried
 from automl.cli.space_scores import score
-from automl.cli.space_words import count_in_words, drawing, parameter_rows
+from automl.cli.space_words import NO_NETWORK, builds_or_trains, count_in_words, drawing, parameter_rows
 from automl.cli.tables import table
 
 if TYPE_CHECKING:
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["loaded", "spaces"]
 
 _USUAL = "show"
+MOST_DRAWS = 100
+"""Configurations of a space without defaults that are drawn until one is not refused."""
 
 
 class _ShowByDefault(TyperGroup):
@@ -111,26 +116,44 @@ def _list(as_json: bool) -> int:
 
 
 def _describe(name: str, data: str | None, as_json: bool) -> int:
-    module = _module(name, "the command line")
-    space = module.SPACE
-    example = _example(name, module, data)
+    from search_spaces.own_code import prints_aside
+
+    with prints_aside(as_json):
+        module = _module(name, "the command line")
+        space, own = module.SPACE, _own_facts(module)
+        different, example = _different(space), _example(name, module, data)
     if as_json:
-        facts = {"size": space.size(), "different": space.different(), "notes": list(space.notes)}
-        typer.echo(json.dumps({**space.to_json(), **facts, **_own_facts(module), "example": example}, indent=2))
+        facts = {"size": space.size(), "different": different, "notes": list(space.notes)}
+        typer.echo(json.dumps({**space.to_json(), **facts, **own, "example": example}, indent=2))
         return 0
-    typer.echo(f"{space.name}: {space.description}")
+    typer.echo(f"{space.name}: {space.description}" if space.description else space.name)
     for line in table(("parameter", "role", "values", "default", "condition"), parameter_rows(space)):
         typer.echo(line)
-    configurations = f"{count_in_words(space.size())} configurations"
-    networks = "" if space.different() is None else f", {count_in_words(space.different())} different networks"
-    typer.echo(f"\n{configurations}{networks}; task {space.task}")
-    for fact, count in _own_facts(module).items():
-        typer.echo(f"{fact}: {count:,}")
+    counts = [f"{count_in_words(space.size())} configurations"]
+    counts += [] if different is None else [f"{count_in_words(different)} different networks"]
+    counts += [f"{count:,} {fact.replace('_', ' ')}" for fact, count in own.items()]
+    typer.echo(f"\n{', '.join(counts)}; {f'task {space.task}' if builds_or_trains(module) else NO_NETWORK}")
     for note in space.notes:
         typer.echo(f"note: {note}")
     if example is not None:
         _print_example(example)
     return 0
+
+
+def _different(space: "SearchSpace") -> int | None:
+    """How many networks differ.
+
+    Raises:
+        InvalidSpecError: the space's own code, which tells which are the same, fails.
+    """
+    from automl.errors import InvalidSpecError
+    from search_spaces.own_code import OWN_CODE_ERRORS
+
+    try:
+        return space.different()
+    except OWN_CODE_ERRORS as error:
+        problem = f"different networks cannot be counted: {fault_in_words(error)}"
+        raise InvalidSpecError([problem], f"space '{space.name}'") from error
 
 
 def _own_facts(module: "SpaceModule") -> Mapping[str, Any]:
@@ -145,16 +168,21 @@ def _example(name: str, module: "SpaceModule", data: str | None) -> dict[str, An
         return None
     from automl.cli.space_check import sample_for
     from search_spaces import catalog
+    from search_spaces.own_code import OWN_CODE_ERRORS, error_in_words
     from trainers.space_trial import part_costs
 
     space, sample = module.SPACE, sample_for(name, data)
-    configuration = space.defaults if space.defaults is not None else _feasible(space)
-    if sample is None or configuration is None:
+    if sample is None:
         return None
+    asked = [space.defaults] if space.defaults is not None else islice(drawn(space, 0), MOST_DRAWS)
+    found = tried(asked, partial(check_refusal, space), wanted=1)
+    if not found.made:
+        return {"data": sample.words, "problem": [*found.faults_in_words(), *found.infeasible][0]}
+    configuration, _ = found.made[0]
     try:
         whole, parts = part_costs(name, configuration, sample)
-    except Exception as error:  # a person's code may raise anything, and its parameters can be shown all the same
-        return {"data": sample.words, "problem": f"{type(error).__name__}: {error}"}
+    except OWN_CODE_ERRORS as error:  # its parameters can be shown all the same
+        return {"data": sample.words, "problem": error_in_words(error)}
     declare = getattr(module, "costs", None)
     declared = {} if declare is None else declare(configuration, sample.input_shape, sample.num_outputs)
     graph = catalog.graph(module, configuration)
@@ -171,14 +199,6 @@ def _example(name: str, module: "SpaceModule", data: str | None) -> dict[str, An
         ],
         "cell": [] if graph is None else list(drawing(graph)),
     }
-
-
-def _feasible(space: "SearchSpace") -> Any:
-    import numpy as np
-
-    rng = np.random.default_rng(0)
-    drawn = (space.sample(rng) for _ in range(100))
-    return next((configuration for configuration in drawn if space.refusal(configuration) is None), None)
 
 
 def _print_example(example: Mapping[str, Any]) -> None:

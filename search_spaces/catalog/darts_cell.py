@@ -20,6 +20,7 @@ from search_spaces.darts_genotype import (
     canonical_cells,
     source_pairs,
 )
+from search_spaces.darts_text import parse_genotype
 from search_spaces.graph import NetworkGraph, darts_graph
 from search_spaces.parameters import Categorical, Float, Integer, Parameter
 from search_spaces.shapes import ImageShape
@@ -43,7 +44,7 @@ def _cell(kind: CellKind) -> dict[str, Parameter]:
 
 _CELLS = {name: parameter for kind in get_args(CellKind) for name, parameter in _cell(kind).items()}
 # The result of the second-order search, the code's DARTS_V2 (figures 4 and 5).
-_PUBLISHED = DartsGenotype.parse(
+_PUBLISHED = parse_genotype(
     "Genotype(normal=[('sep_conv_3x3', 0), ('sep_conv_3x3', 1), ('sep_conv_3x3', 0), ('sep_conv_3x3', 1),"
     " ('sep_conv_3x3', 1), ('skip_connect', 0), ('skip_connect', 0), ('dil_conv_3x3', 2)],"
     " reduce=[('max_pool_3x3', 0), ('max_pool_3x3', 1), ('skip_connect', 2), ('max_pool_3x3', 1),"
@@ -113,4 +114,4 @@ def graph(configuration: Mapping[str, JsonScalar]) -> NetworkGraph:
 
 def facts() -> Mapping[str, int]:
     """Return how many cells of one kind there are, and how many differ in more than the order of their nodes."""
-    return {"cells of one kind": number_of_cells(), "different cells of one kind": number_of_different_cells()}
+    return {"cells_of_one_kind": number_of_cells(), "different_cells_of_one_kind": number_of_different_cells()}

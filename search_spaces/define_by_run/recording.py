@@ -10,7 +10,6 @@ from search_spaces.configuration import JsonScalar
 from search_spaces.define_by_run.calls import TrialCalls
 from search_spaces.errors import InvalidParameterError, InvalidSpaceError
 from search_spaces.parameters import Parameter
-from search_spaces.walks import middle
 
 __all__ = ["Run", "Runner", "Suggest", "told"]
 
@@ -62,7 +61,7 @@ class _Recorder(TrialCalls):
         if name in self._wanted and parameter.problem(self._wanted[name]) is None:
             value = self._wanted[name]
         elif default is None:
-            value = middle(parameter)
+            value = parameter.middle()
         elif problem := parameter.problem(default):
             raise InvalidParameterError(f"{name}: the default {default!r} {problem}")
         else:

@@ -140,6 +140,41 @@ def test_each_limit_refuses_in_words_and_measures_a_network_once(
     assert limits.refusal(default) == refusal
 
 
+def test_several_limits_build_a_network_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    wide = {"max_params": "1G", "max_flops": "1T", "max_memory_mib": 1e6}
+    spec = SearchSpec.from_mapping({**FIELDS, **wide}, "a test")
+    limits = CostLimits(spec, spec.make_trainer().load(spec.data))
+    build, built = nas_small.build_model, []
+
+    def counted(configuration: Any, *arguments: Any) -> Any:
+        built.append(configuration)
+        return build(configuration, *arguments)
+
+    monkeypatch.setattr(nas_small, "build_model", counted)
+    assert nas_small.SPACE.defaults is not None
+    assert limits.refusal(nas_small.SPACE.defaults) is None
+    assert len(built) == 1
+
+
+def test_cells_of_one_network_are_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The edges of a node that leads nowhere are dead: what is on them makes no other network."""
+    spec = spec_of(1)
+    limits = CostLimits(spec, spec.make_trainer().load(spec.data))
+    default = nas_small.SPACE.defaults
+    assert default is not None
+    dead = {f"edge_{edge}": "none" for edge in ("1_2", "2_3")}
+    first, second = (default.replace(**dead, edge_0_2=operation) for operation in ("conv3x3", "skip"))
+    assert nas_small.SPACE.key(first) == nas_small.SPACE.key(second)
+    refusal = limits.refusal(first)
+    assert refusal is not None
+
+    def again(*arguments: object) -> None:
+        raise AssertionError("it is counted already")
+
+    monkeypatch.setattr(nas_small, "build_model", again)
+    assert limits.refusal(second) == refusal
+
+
 def test_memory_limit_depends_on_the_batch() -> None:
     spec = SearchSpec.from_mapping({**FIELDS, "max_memory_mib": 0.1}, "a test")
     limits = CostLimits(spec, spec.make_trainer().load(spec.data))
@@ -211,6 +246,23 @@ def test_code_that_can_build_no_network_at_all_fails_with_its_place(
     states = [trial.state for trial in outcome.study.trials()]
     assert states == [TrialState.INFEASIBLE] * 10 + [TrialState.FAILED] * 2
     assert outcome.exit_code == 1
+
+
+def test_code_that_exits_fails_its_trials_and_the_search_goes_on(
+    search: Callable[..., SearchOutcome], own_space: Callable[[str], str]
+) -> None:
+    exiting = OWN_SPACE.replace("low=1, high=5", "low=1, high=2").replace(
+        "    from torch import nn\n",
+        "    from torch import nn\n    if configuration['width'] > 5:\n        raise SystemExit(0)\n",
+    )
+    outcome = search(space=own_space(exiting), trials=6, max_failures=100, max_flops="1G")
+    trials = outcome.study.trials()
+    failed = [trial for trial in trials if int(str(trial.configuration["width"])) > 5]
+    assert len(trials) == 6 and failed and len(failed) < 6
+    for trial in trials:
+        assert trial.state is (TrialState.FAILED if trial in failed else TrialState.COMPLETE)
+    assert all(trial.cause == "user_error" for trial in failed)
+    assert all("sys.exit(0)" in str(trial.attributes["error"]) for trial in failed)
 
 
 def test_network_whose_values_decide_is_tried_with_values(own_space: Callable[[str], str]) -> None:

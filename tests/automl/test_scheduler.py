@@ -1,5 +1,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from automl.samplers.base import Sampler
 from automl.samplers.random import RandomSampler
 from automl.scheduler import Done, Refuse, RejectQueued, Resume, Scheduler, Start, StartQueued, Wait
 from search_spaces.configuration import Configuration
-from search_spaces.parameters import Categorical, Float, Integer
+from search_spaces.parameters import Categorical, Float, Integer, Parameter
 from search_spaces.space import SearchSpace
 from studies.trial import Trial, TrialState
 from tests.helpers.trials import make_trial
@@ -142,6 +143,29 @@ def test_scheduler_infeasible_proposals_are_refused_and_end_the_search_when_noth
         trials.append(make_trial(number, dict(action.configuration), state=TrialState.INFEASIBLE))
     last = scheduler(nothing).next_action(trials, [])
     assert isinstance(last, Done) and "infeasible" in last.reason
+
+
+@pytest.mark.parametrize("rule", ["canonical", "refuse"])
+def test_scheduler_refuses_what_the_own_code_of_a_space_fails_with(rule: str) -> None:
+    def fails(configuration: Configuration) -> Any:
+        raise KeyError("zz")
+
+    line: dict[str, Parameter] = {"x": Float(low=0.0, high=1.0)}
+    canonical = SearchSpace("own", line, canonical=fails)
+    own = canonical if rule == "canonical" else SearchSpace("own", line, refuse=fails)
+    refused = scheduler(own).next_action([], [])
+    assert isinstance(refused, Refuse)
+    assert f"its `{rule}` raises KeyError: 'zz'" in refused.reason
+    infeasible = make_trial(0, refused.configuration, state=TrialState.INFEASIBLE)
+    assert isinstance(scheduler(own).next_action([infeasible], []), Refuse)
+
+
+def test_scheduler_ends_where_no_draw_finds_a_configuration() -> None:
+    odd = Integer(low=1, high=9, step=2, at_least="a", at_most="a")
+    parity = SearchSpace("parity", {"a": Integer(low=0, high=8, step=2), "b": odd, "x": Float(low=0.0, high=1.0)})
+    action = scheduler(parity).next_action([], [])
+    assert isinstance(action, Done)
+    assert action.reason.startswith("no configuration was found: b has no value left")
 
 
 def test_scheduler_last_epoch_is_never_pruned() -> None:

@@ -2,7 +2,8 @@
 
 from hypothesis import strategies as st
 
-from search_spaces.darts_genotype import NODES, OPERATIONS, DartsCell, DartsGenotype, DartsNode, source_pairs
+from search_spaces.darts_genotype import NODES, OPERATIONS, DartsCell, DartsNode, source_pairs
+from search_spaces.darts_text import parse_genotype
 
 PUBLISHED = (
     "Genotype(normal=[('sep_conv_3x3', 0), ('sep_conv_3x3', 1), ('sep_conv_3x3', 0), ('sep_conv_3x3', 1), "
@@ -11,7 +12,7 @@ PUBLISHED = (
     "('max_pool_3x3', 1), ('max_pool_3x3', 0), ('skip_connect', 2), ('skip_connect', 2), ('max_pool_3x3', 1)], "
     "reduce_concat=[2, 3, 4, 5])"
 )
-DARTS_V2 = DartsGenotype.parse(PUBLISHED)
+DARTS_V2 = parse_genotype(PUBLISHED)
 
 
 def _node(number: int) -> st.SearchStrategy[DartsNode]:

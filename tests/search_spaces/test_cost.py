@@ -5,7 +5,14 @@ import torch
 from torch import Tensor, nn
 
 from search_spaces import catalog
-from search_spaces.cost import costs, costs_of_parts, count_multiply_adds, count_parameters
+from search_spaces.cost import (
+    costs,
+    costs_of_parts,
+    count_multiply_adds,
+    count_multiply_adds_of,
+    count_parameters,
+    try_and_count_multiply_adds,
+)
 from search_spaces.example_inputs import EXAMPLE_OUTPUTS, EXAMPLE_SHAPES, example_inputs
 from search_spaces.shapes import InputShape, TableShape, TextShape
 
@@ -143,6 +150,43 @@ def test_costs_of_parts_add_up_to_the_whole() -> None:
     assert [(part.name, part.kind) for part in parts] == [("0", "Conv2d"), ("1", "Sequential"), ("2", "Flatten")]
     assert [part.multiply_adds for part in parts] == [36 * 4 * 9, 36 * 8, 0]
     assert sum(part.parameters for part in parts) == count_parameters(model)
+
+
+@pytest.mark.parametrize("name", catalog.available())
+def test_real_pass_of_every_space_counts_what_shapes_count(name: str) -> None:
+    module = catalog.load(name)
+    configuration, shape = module.SPACE.defaults, EXAMPLE_SHAPES[module.SPACE.task]
+    assert configuration is not None
+    model = module.build_model(module.SPACE.plain(configuration), shape, EXAMPLE_OUTPUTS)
+    inputs = example_inputs(shape, 1)
+    assert try_and_count_multiply_adds(model, *inputs) == count_multiply_adds_of(model, *inputs) > 0
+
+
+class _Attention(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention = nn.MultiheadAttention(16, 2, batch_first=True)
+
+    def forward(self, x_NLC: Tensor) -> Tensor:
+        x_NLC = self.attention(x_NLC, x_NLC, x_NLC, need_weights=False)[0]
+        return nn.functional.scaled_dot_product_attention(x_NLC, x_NLC, x_NLC, is_causal=True)
+
+
+@pytest.mark.parametrize(
+    ("build", "expected"),
+    [
+        (lambda: nn.TransformerEncoderLayer(16, 2, 32, batch_first=True), 11_040),
+        (_Attention, 5 * 16 * 64 + 4 * 5 * 5 * 16),
+        (lambda: nn.LSTM(16, 8, num_layers=2, bidirectional=True, batch_first=True), 2 * 2 * 5 * (16 + 8) * 32),
+    ],
+    ids=["encoder layer", "attention", "lstm"],
+)
+def test_real_pass_counts_what_fused_kernels_multiply(build: Callable[[], nn.Module], expected: int) -> None:
+    fast = torch.backends.mha.get_fastpath_enabled()
+    model = build()
+    assert try_and_count_multiply_adds(model, torch.rand(1, 5, 16)) == expected
+    assert count_multiply_adds(model, (5, 16)) == expected
+    assert torch.backends.mha.get_fastpath_enabled() == fast
 
 
 @pytest.mark.parametrize("name", catalog.available())

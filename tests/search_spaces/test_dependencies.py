@@ -180,7 +180,7 @@ def test_constructor_lists_every_dependency_that_cannot_be() -> None:
     assert str(caught.value) == (
         "search space 'wrong': early depends on late, which must come before it; "
         "late depends on 'eraly', which is no parameter; did you mean 'early'?; "
-        "value: when: late is outside [1, 2]; bound: the bound 'word' is no number"
+        "value: when: late=3 is outside [1, 2]; bound: the bound 'word' is no number"
     )
 
 
@@ -248,3 +248,61 @@ def test_filled_keeps_what_is_allowed_and_has_the_usual_rest() -> None:
         "a": 2, "b": 3, "c": 5, "op": "skip", "rate": 0.5, "seed": 7,
     }  # fmt: skip
     assert SPACE.filled({"op": "pool"})["kernel"] == 3
+
+
+def test_values_of_conditions_are_spelled_as_their_parents_spell_them() -> None:
+    space = SearchSpace(
+        "spelled",
+        {
+            "on": Float(low=0.0, high=1.0, step=0.5),
+            "kernel": Categorical(choices=([3, 3], [5, 5], [7, 7])),
+            "x": Integer(low=1, high=2, when={"on": 1}),
+            "one": Integer(low=1, high=2, when={"kernel": [3, 3]}),
+            "two": Integer(low=1, high=2, when={"kernel": [[3, 3], [5, 5]]}),
+        },
+    )
+    read = SearchSpace.from_json(json.loads(json.dumps(space.to_json())))
+    for each in (space, read):
+        assert [str(each.parameters[name].condition) for name in ("x", "one", "two")] == [
+            "on is 1.0", "kernel is 3x3", "kernel is 3x3 or 5x5",
+        ]  # fmt: skip
+        assert set(each.filled({"on": 1, "kernel": [3, 3]})) == set(each.parameters)  # type: ignore[dict-item]
+
+
+def test_condition_that_contradicts_its_parents_is_refused() -> None:
+    with pytest.raises(InvalidSpaceError, match="z: when op is skip and k is 1 can never hold") as caught:
+        SearchSpace(
+            "never",
+            {
+                "op": Categorical(choices=("conv", "skip")),
+                "k": Categorical(choices=(1, 3), when={"op": "conv"}),
+                "z": Integer(low=1, high=2, when={"op": "skip", "k": 1}),
+            },
+        )
+    assert "other values of op" in str(caught.value)
+
+
+def test_constant_that_is_there_only_sometimes_leaves_its_own_condition() -> None:
+    seen: list[Configuration] = []
+    space = SearchSpace(
+        "chain",
+        {
+            "op": Categorical(choices=("conv", "skip")),
+            "kernel": Categorical(choices=([3, 3], [5, 5]), when={"op": "conv"}),
+            "groups": Categorical(choices=([1, 1], [2, 2]), when={"kernel": [[3, 3]]}),
+        },
+        refuse=lambda configuration: seen.append(configuration),
+    )
+    rest = space.fixing({"kernel": [3, 3]})  # type: ignore[dict-item]
+    assert str(rest.parameters["groups"].condition) == "op is conv"
+    assert rest.plain({"groups": "2x2"}) == {"groups": (2, 2)}
+    rest.refusal({"op": "skip"})
+    rest.refusal({"op": "conv", "groups": "1x1"})
+    assert seen == [{"op": "skip"}, {"op": "conv", "kernel": "3x3", "groups": "1x1"}]
+
+
+def test_bound_of_a_constant_holds_where_nothing_else_depends() -> None:
+    space = SearchSpace("two", {"a": Integer(low=0, high=9), "b": Integer(low=0, high=9, at_most="a")})
+    rest, rng = space.fixing({"a": 3}), np.random.default_rng(0)
+    assert max(rest.sample(rng)["b"] for _ in range(60)) == 3  # type: ignore[type-var]
+    assert rest.size() == 4

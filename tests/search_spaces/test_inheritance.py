@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from search_spaces import catalog
 from search_spaces.configuration import JsonScalar
 from search_spaces.genotype import CellGenotype
-from search_spaces.inheritance import Inheritance, inherit
+from search_spaces.inheritance import Inheritance, inherit, silence
 from search_spaces.shapes import TableShape, TextShape
 
 IMAGES = (2, 8, 8)
@@ -49,7 +49,7 @@ def child_of(
     """What a child has inherited, its answers, and its parent's."""
     parent = network(space, 1, before)
     child = network(space, 2, before | after)
-    return inherit(child, parent.state_dict()), answers(child, space), answers(parent, space)
+    return inherit(child, parent.state_dict(), inputs(space)), answers(child, space), answers(parent, space)
 
 
 NONE: dict[str, JsonScalar] = {}
@@ -151,6 +151,87 @@ def test_own_network_whose_features_move_is_left_alone(build: Callable[[int], nn
     found = inherit(build(4), build(2).state_dict())
     assert found.widened == ()
     assert found.taken == ("last.bias",)
+
+
+class Concatenated(nn.Module):
+    """Whose sizes look as if `wide` made what `joined` reads, which is two layers side by side instead."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.first, self.second, self.wide = nn.Linear(8, width), nn.Linear(8, width), nn.Linear(8, 2 * width)
+        self.alone, self.joined, self.other = nn.Linear(width, 4), nn.Linear(2 * width, 4), nn.Linear(2 * width, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        first, second = self.first(x).relu(), self.second(x).relu()
+        both = torch.cat([first, second], dim=1)
+        answer: Tensor = self.alone(first) + self.joined(both) + self.other(self.wide(x).relu())
+        return answer
+
+
+class Mixed(nn.Module):
+    """A softmax over the hidden features: each depends on all of them."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(8, width), nn.Linear(width, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        answer: Tensor = self.last(self.first(x).softmax(dim=1))
+        return answer
+
+
+@pytest.mark.parametrize("build", [Concatenated, Mixed])
+def test_network_that_would_read_its_new_features_is_not_widened(build: Callable[[int], nn.Module]) -> None:
+    parent, child = build(8), build(12)
+    drawn = {name: tensor.clone() for name, tensor in child.state_dict().items()}
+    found = inherit(child, parent.state_dict(), (torch.randn(3, 8),))
+    assert found.widened == ()
+    assert found.fresh
+    assert all(torch.equal(child.state_dict()[name], drawn[name]) for name in found.fresh)
+    assert found.taken == tuple(name for name, tensor in parent.state_dict().items() if tensor.shape == (4,))
+    assert child.training
+    # sizes alone cannot tell
+    assert inherit(build(12), parent.state_dict()).fresh == ()
+
+
+def test_concatenation_whose_last_part_alone_grows_is_widened() -> None:
+    class Beside(nn.Module):
+        def __init__(self, width: int) -> None:
+            super().__init__()
+            self.grows, self.alone, self.last = nn.Linear(8, width), nn.Linear(width, 4), nn.Linear(8 + width, 4)
+            self.wide, self.other = nn.Linear(8, 8 + width), nn.Linear(8 + width, 4)
+
+        def forward(self, x: Tensor) -> Tensor:
+            grown = self.grows(x).relu()
+            answer: Tensor = (
+                self.last(torch.cat([x, grown], dim=1)) + self.alone(grown) + self.other(self.wide(x).relu())
+            )
+            return answer
+
+    parent, child = Beside(4), Beside(8)
+    x = torch.randn(3, 8)
+    assert inherit(child, parent.state_dict(), (x,)).fresh == ()
+    torch.testing.assert_close(child(x), parent(x))
+
+
+def test_layer_of_another_kind_under_an_old_name_stays_as_it_was_drawn() -> None:
+    def build(has_norm: bool) -> nn.Module:
+        norm = [nn.BatchNorm2d(4)] if has_norm else []
+        return nn.Sequential(nn.Conv2d(1, 4, 3), *norm, nn.Conv2d(4, 4, 3), nn.Flatten(), nn.Linear(64, 2))
+
+    found = inherit(build(False), build(True).state_dict(), (torch.randn(2, 1, 8, 8),))
+    assert found.taken == ("0.weight", "0.bias", "1.bias")
+    assert found.fresh == ("1.weight", "3.weight", "3.bias")
+
+
+def test_states_other_than_tensors_are_left_aside() -> None:
+    layer = nn.Linear(2, 2)
+    assert inherit(layer, {**layer.state_dict(), "_extra_state": {"seen": 3}, "bias": 7}).fresh == ("bias",)
+
+
+def test_chain_that_ends_in_nothing_cannot_be_silenced() -> None:
+    assert not silence(nn.Sequential(nn.Dropout(), nn.Identity()))
+    assert not silence(nn.Sequential())
 
 
 def test_share_is_that_of_the_weights() -> None:

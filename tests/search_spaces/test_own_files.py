@@ -48,7 +48,7 @@ def test_file_may_import_what_lies_beside_it_and_shadows_nothing(tmp_path: Path)
     [
         ("x = 1\n1 / 0\n", r"own\.py, line 2: ZeroDivisionError"),
         ("def f(:\n", r"own\.py, line 1: SyntaxError"),
-        ("import sys\nsys.exit('no')\n", r"own\.py, line 2: SystemExit: no"),
+        ("import sys\nsys.exit('no')\n", r"own\.py, line 2: SystemExit: it called sys\.exit\('no'\)"),
     ],
 )
 def test_file_that_fails_is_told_with_its_line_and_not_kept(tmp_path: Path, text: str, words: str) -> None:

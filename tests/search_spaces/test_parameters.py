@@ -299,3 +299,17 @@ def test_description_has_conditions_and_bounds_only_where_there_are_some() -> No
     bounded = Integer(low=1, high=9, at_most="9 - a", when={"op": "conv"})
     assert bounded.to_json()["when"] == {"op": ["conv"]}
     assert parameter_from_json(json.loads(json.dumps(bounded.to_json()))) == bounded
+
+
+@pytest.mark.parametrize(
+    "choices, said",
+    [({"a", "b"}, "is a set"), ({"a": 1}, "is a mapping"), (None, "is no list"), ("ab", "is one text")],
+)
+def test_categorical_choices_without_an_order_are_refused(choices: Any, said: str) -> None:
+    with pytest.raises(InvalidParameterError, match=said):
+        Categorical(choices=choices)
+
+
+def test_categorical_of_many_choices_is_made_at_once() -> None:
+    many = Categorical(choices=tuple(range(20_000)))
+    assert (many.normalise(19_999), many.encoded(7), many.problem(20_000) is None) == (19_999, 7.0, False)

@@ -148,12 +148,6 @@ def test_constructor_refuses_infeasible_defaults() -> None:
         SearchSpace("x", {"n": Integer(low=1, high=2)}, defaults={"n": 1}, refuse=lambda configuration: "never")
 
 
-def test_canonical_hook_that_leaves_the_space_is_caught() -> None:
-    space = SearchSpace("x", {"n": Integer(low=1, high=2)}, canonical=lambda configuration: {"n": 3})
-    with pytest.raises(InvalidConfigurationError, match="n=3 is outside"):
-        space.key({"n": 1})
-
-
 def test_json_round_trip_describes_the_same_space() -> None:
     description = json.loads(json.dumps(small_space().to_json()))
     read = SearchSpace.from_json(description)
@@ -205,3 +199,50 @@ def test_space_with_no_constant_is_itself_and_with_constants_only_is_none() -> N
         space.fixing({name: 1 for name in space.names()})
     with pytest.raises(ValueError, match="no parameter 'chanels'; did you mean 'channels'"):
         space.fixing({"chanels": 8})
+
+
+@pytest.mark.parametrize(
+    "numbers, problem",
+    [
+        ([8.0, -1.0, 0.0], "optimizer: -1.0 is the place of none of 2 choices"),
+        ([8.0, 0.5, 0.0], "optimizer: 0.5 is the place of none of 2 choices"),
+        ([8.0, float("inf"), 0.0], "optimizer: inf is the place of none of 2 choices"),
+        ([8.5, 1.0, 0.0], "channels=8.5 is no integer"),
+        ([8.0, 1.0, 0.12], "momentum=0.12 is not on the grid"),
+        ([float("nan"), 1.0, 0.0], "channels is missing"),
+    ],
+)
+def test_decode_refuses_numbers_that_encode_never_writes(numbers: list[float], problem: str) -> None:
+    with pytest.raises(InvalidConfigurationError) as caught:
+        small_space().decode(numbers)
+    assert problem in str(caught.value)
+
+
+def test_one_text_is_no_list_of_names() -> None:
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match="names='channels' is one text"):
+        small_space().mutate({"channels": 8, "optimizer": "sgd", "momentum": 0.0}, rng, names="channels")
+
+
+def test_names_that_nothing_could_be_called_by_are_refused() -> None:
+    with pytest.raises(InvalidSpaceError) as caught:
+        SearchSpace(
+            "x",
+            {1: 2, "lambda": 3, "self": 4, "my-name": 5, "n": 6},  # type: ignore[dict-item]  # what people give
+            canonical_over=["zz"],
+        )
+    for part in ("1 is no identifier", "'my-name' is no identifier", "'zz'"):
+        assert part in str(caught.value)
+    assert ";;" not in str(caught.value)
+
+
+def test_words_of_python_are_names_like_others() -> None:
+    space = SearchSpace("x", {"lambda": Float(low=0.0, high=1.0), "self": Integer(low=1, high=9)})
+    rng = np.random.default_rng(0)
+    parent = space.sample(rng)
+    assert set(space.mutate(parent, rng)) == {"lambda", "self"}
+    assert space.validate(parent.replace(**{"lambda": 0.5, "self": 3})) == {"lambda": 0.5, "self": 3}
+
+
+def test_configuration_replaces_a_value_of_any_name() -> None:
+    assert Configuration({"self": 1}).replace(self=2) == {"self": 2}

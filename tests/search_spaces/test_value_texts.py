@@ -28,3 +28,10 @@ from search_spaces.value_texts import value_of_text
 def test_text_is_read_by_the_kind_of_its_parameter(parameter: Parameter, text: str, value: JsonScalar) -> None:
     read = value_of_text(parameter, text)
     assert (type(read), read) == (type(value), value)
+
+
+def test_list_is_read_as_its_label() -> None:
+    kernel = Categorical(choices=([3, 5], [1, 1]))
+    assert [value_of_text(kernel, text) for text in ("[3, 5]", "[3,5]", "1x1", "[7,7]")] == [
+        "3x5", "3x5", "1x1", "[7,7]",
+    ]  # fmt: skip

@@ -160,6 +160,57 @@ def test_adopt_keeps_the_value_of_a_parameter_that_went_and_came_back() -> None:
     assert adopted(history, {"x": 0.01}) == {"x": 0.01, "y": 0.09}
 
 
+CONV_OR_SKIP = Categorical(choices=("conv", "skip"))
+WITH_AVG = Categorical(choices=("conv", "skip", "avg"))
+WIDTH = Integer(low=1, high=4)
+
+
+@pytest.mark.parametrize("defaults", [None, {"op": "conv"}], ids=["no defaults", "defaults"])
+def test_new_choice_with_a_parameter_of_its_own_needs_no_default(defaults: dict[str, JsonScalar] | None) -> None:
+    new = space(defaults, op=WITH_AVG, width=Integer(low=1, high=4, when={"op": "avg"}))
+    history = SpaceHistory([space(defaults, op=CONV_OR_SKIP)], new)
+    assert history.problems == ()
+    assert history.changes[-1] == "width is new, there only when op is avg, as no old trial is"
+    assert adopted(history, {"op": "skip"}) == {"op": "skip"}
+    assert adopted(history, {"op": "avg"}) is None, "the configuration of no version"
+
+
+def test_new_parameter_of_old_trials_counts_as_its_default_where_it_has_one() -> None:
+    old = space({"op": "conv"}, op=CONV_OR_SKIP)
+    width = Integer(low=1, high=4, when={"op": "conv"})
+    known = SpaceHistory([old], space({"op": "conv", "width": 3}, op=CONV_OR_SKIP, width=width))
+    assert known.changes == ("width is new, old trials with op is conv count as width=3 (the default)",)
+    assert adopted(known, {"op": "conv"}) == {"op": "conv", "width": 3}
+    assert adopted(known, {"op": "skip"}) == {"op": "skip"}
+    unknown = SpaceHistory([old], space({"op": "skip"}, op=CONV_OR_SKIP, width=width))
+    assert unknown.problems == ()
+    assert "left out, as the defaults have no width" in unknown.changes[0]
+    assert adopted(unknown, {"op": "conv"}) is None
+    (problem,) = SpaceHistory([old], space(op=CONV_OR_SKIP, width=width)).problems
+    assert problem.startswith("width is new, and nothing says")
+
+
+def test_condition_taken_away_gives_old_trials_the_default() -> None:
+    old = space({"op": "conv", "width": 1}, op=CONV_OR_SKIP, width=Integer(low=1, high=4, when={"op": "conv"}))
+    history = SpaceHistory([old], space({"op": "conv", "width": 2}, op=CONV_OR_SKIP, width=WIDTH))
+    assert "old trials that lack it count as width=2 (the default)" in history.changes[0]
+    assert adopted(history, {"op": "skip"}) == {"op": "skip", "width": 2}
+    assert adopted(history, {"op": "conv", "width": 1}) == {"op": "conv", "width": 1}
+    without = SpaceHistory([old], space(op=CONV_OR_SKIP, width=WIDTH))
+    assert "trials that differ are left out" in without.changes[0]
+    assert adopted(without, {"op": "skip"}) is None
+
+
+def test_each_old_trial_counts_as_the_default_of_the_version_that_brought_the_parameter_to_it() -> None:
+    versions = [
+        space(op=CONV_OR_SKIP),
+        space({"op": "conv", "width": 1}, op=CONV_OR_SKIP, width=Integer(low=1, high=4, when={"op": "conv"})),
+    ]
+    history = SpaceHistory(versions, space({"op": "conv", "width": 3}, op=CONV_OR_SKIP, width=WIDTH))
+    assert adopted(history, {"op": "conv"}) == {"op": "conv", "width": 1}
+    assert adopted(history, {"op": "skip"}) == {"op": "skip", "width": 3}
+
+
 def numbers(low: int, high: int) -> st.SearchStrategy[Parameter]:
     bounds = st.tuples(st.integers(low, high - 1), st.integers(1, 5))
     return st.one_of(

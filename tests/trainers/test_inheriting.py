@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import nn
 
 from tests.trainers.training import assert_same_tensors, fit, tiny_task
 from trainers.checkpoint import read_checkpoint, write_checkpoint
@@ -14,6 +15,7 @@ from trainers.data.arrays import ImageData
 from trainers.distributed import Ranks
 from trainers.errors import BadDataError, DamagedCheckpointError
 from trainers.image_problem import ImageProblem
+from trainers.inheriting import inherit_weights
 from trainers.learner import Learner
 from trainers.reporting import Decision
 from trainers.watching import Watch
@@ -78,6 +80,20 @@ def test_own_checkpoint_wins_over_the_parents(few_digits: ImageData, root: Path)
     fit(ALONE, child_task(root, {"width": 8}), few_digits, {1: Decision.PAUSE})
     fit(ALONE, child_task(root, {"width": 8}, resume_from="trial-1/epoch-0001.pt"), few_digits)
     assert_same_tensors(read_checkpoint(root / "trial-1/epoch-0002.pt").network, expected.network)
+
+
+def test_widened_network_is_tried_with_an_item_before_it_is_trained(few_digits: ImageData, root: Path) -> None:
+    def softened(width: int) -> nn.Module:
+        pixels = torch.Size(few_digits.input_shape).numel()
+        return nn.Sequential(nn.Flatten(), nn.Linear(pixels, width), nn.Softmax(dim=1), nn.Linear(width, 10))
+
+    state = softened(4).state_dict()
+    write_checkpoint(dataclasses.replace(read_checkpoint(root / PARENT), network=state), root, "softened.pt")
+    problem = ImageProblem(few_digits, TrainConfig(), torch.device("cpu"))
+    task = child_task(root).model_copy(update={"inherit": "softened.pt"})
+    found = inherit_weights(task, softened(8), problem, problem.example().inputs)
+    assert found is not None
+    assert (found.taken, found.widened) == (("3.bias",), ())
 
 
 def test_parent_of_other_data_is_refused(few_digits: ImageData, root: Path) -> None:

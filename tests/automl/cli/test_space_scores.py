@@ -57,7 +57,42 @@ def test_space_without_a_feasible_network_completes_nothing(shell: Shell) -> Non
     (shell.folder / "blocked.py").write_text(BLOCKED)
     ended = shell("spaces", "score", "blocked.py", "--configurations", 2)
     assert ended.code == 3
-    assert "can be built for data 'digits'; `automl spaces check" in ended.err
+    assert "can be built for data 'digits': 2 of 2 networks" in ended.err
+    assert "one reason: no; `automl spaces check" in ended.err
+
+
+PARTLY = """
+from search_spaces import Integer, SearchSpace
+
+SPACE = SearchSpace("partly", {"width": Integer(low=1, high=4, role="architecture")})
+
+
+def build_model(configuration, input_shape, num_classes):
+    from torch import nn
+    print("PRINTED")
+    if configuration["width"] == 2:
+        raise KeyError("width")
+    if configuration["width"] == 3:
+        raise SystemExit(0)
+    return nn.Sequential(nn.Flatten(), nn.Linear(input_shape[0] * input_shape[1] * input_shape[2], num_classes))
+"""
+
+
+def test_networks_that_cannot_be_built_are_left_out_and_told(shell: Shell) -> None:
+    (shell.folder / "partly.py").write_text(PARTLY)
+    ended = shell("spaces", "score", "partly.py", "--configurations", 4, "--scores", "parameters", "--json")
+    assert ended.code == 0, ended
+    assert {row["configuration"]["width"] for row in json.loads(ended.out)} == {1, 4}
+    assert "PRINTED" in ended.err
+    assert "2 of 4 networks cannot be built or scored; one reason: " in ended.err
+
+
+def test_space_whose_networks_all_fail_completes_nothing_and_says_why(shell: Shell) -> None:
+    (shell.folder / "never.py").write_text(PARTLY.replace("== 3", "!= 2"))
+    ended = shell("spaces", "score", "never.py", "--configurations", 2)
+    assert ended.code == 3
+    assert "4 of 4 networks cannot be built" in ended.err
+    assert "KeyError: 'width'" in ended.err or "SystemExit: it called sys.exit(0)" in ended.err
 
 
 def test_equal_scores_share_their_ranks() -> None:

@@ -46,16 +46,47 @@ def test_sound_space_is_tried_with_made_up_and_with_given_data(shell: Shell) -> 
     [
         ("width, num_classes)", "width, num_classes + 1)", "needed: a tensor of (4, 10)"),
         ("width = configuration", "width = nothing", "NameError"),
+        (
+            "width = configuration",
+            "raise SystemExit(0); width = configuration",
+            "SystemExit: it called sys.exit(0) (5 of 5",
+        ),
+        (
+            "log=True),\n}",
+            "log=True),\n}, refuse=lambda found: found['zz']",
+            "its `refuse` raises KeyError: 'zz' (5 of 5",
+        ),
+        ("log=True),\n}", "log=True),\n}, canonical=lambda found: {**found, 'width': 99}", "[2, 9]) (5 of 5"),
+        (
+            "log=True),\n}",
+            "log=True),\n}, canonical=lambda found: {**found, 'width': 11 - found['width']}",
+            "its `canonical` names, for the configuration that it has named, another one",
+        ),
+        ("high=9, role", "high=9, at_most='1 - others', role", "has no value"),
         ("nn.Flatten(), nn.Linear(width, num_classes)", "nn.Linear(width, 2)", "no network could be built"),
         ('"learning_rate"', '"learning_rat"', "no hyperparameter 'learning_rat'"),
         ("low=1e-3", "low=-1.0", "line 6: Float: low=-1.0 has no logarithm"),
         ("def build_model", "SPACE = 3\ndef build_model", "must define SPACE"),
         ("def build_model(", "def build_model((", "own.py, line"),
     ],
-    ids=["wrong answer", "fault in code", "never built", "unknown name", "range", "no space", "syntax"],
+    ids=[
+        "wrong answer",
+        "fault in code",
+        "exit",
+        "refuse",
+        "canonical",
+        "not the same",
+        "no value",
+        "never built",
+        "unknown name",
+        "range",
+        "no space",
+        "syntax",
+    ],
 )
 def test_faults_are_named_and_end_with_2(shell: Shell, old: str, new: str, text: str) -> None:
-    code, _, err = checked(shell, SPACE.replace(old, new))
+    space = SPACE.replace('"width":', '"others": Integer(low=5, high=900),\n    "width":') if "others" in new else SPACE
+    code, _, err = checked(shell, space.replace(old, new))
     assert code == 2
     assert text in err
 
