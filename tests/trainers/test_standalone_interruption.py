@@ -96,7 +96,7 @@ def under_torchrun(folder: Path, *arguments: str) -> Ended:
 def test_ranks_of_torchrun_train_as_ranks_of_our_own(tmp_path: Path) -> None:
     ended = under_torchrun(tmp_path, *SMALL, "--epochs", "2")
     assert ended.code == 0, ended
-    assert [line.split()[:2] for line in ended.out.splitlines()[:2]] == [["epoch", "1"], ["epoch", "2"]]
+    assert [line.split()[:2] for line in ended.out.splitlines()[:2]] == [["epoch", "1/2"], ["epoch", "2/2"]]
     assert len(ended.out.splitlines()) == 5
     settings: dict[str, Any] = {"channels": 8, "epochs": 2}
     own = train("nas_small", settings=settings, folder=tmp_path / "own", device="cpu", ranks=2)
