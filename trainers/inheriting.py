@@ -8,6 +8,7 @@ from search_spaces.inheritance import Inheritance, inherit
 from trainers.checkpoint import read_checkpoint
 from trainers.config import TrainTask
 from trainers.errors import BadDataError, DamagedCheckpointError
+from trainers.networks import brought_to
 from trainers.problem import Problem
 
 __all__ = ["inherit_weights"]
@@ -46,7 +47,7 @@ def inherit_weights(
             f"checkpoint {task.inherit} has learned from other data or other splits (fingerprint {theirs}, now "
             f"{problem.fingerprint}); its weights are not inherited"
         )
-    found = inherit(network, parent.network, inputs)
+    found = inherit(network, parent.network, brought_to(network, inputs))
     logger.info(
         "weights inherited checkpoint=%s share=%.3f taken=%d widened=%d identities=%d fresh=%d",
         task.inherit,

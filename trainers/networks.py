@@ -3,6 +3,7 @@
 import inspect
 import logging
 from collections.abc import Callable, Mapping
+from itertools import chain
 from typing import Any, Protocol, TypeVar
 
 import torch
@@ -16,6 +17,7 @@ from trainers.errors import is_out_of_memory
 __all__ = [
     "Shaped",
     "answered",
+    "brought_to",
     "build_network",
     "done_with_fewest",
     "form_of",
@@ -60,12 +62,19 @@ def answered(network: nn.Module, one: tuple[torch.Tensor, ...]) -> tuple[Any, in
     """Return what a network answers in evaluation mode to as few items as it can; see `done_with_fewest`.
 
     Args:
-        network: is in evaluation mode afterwards.
-        one: its arguments for one item.
+        network: on any device; is in evaluation mode afterwards.
+        one: its arguments for one item, to whose device a tensor of answers is brought.
     """
     network.eval()
     with torch.no_grad():
-        return done_with_fewest(network, one)
+        answers, times = done_with_fewest(network, brought_to(network, one))
+    return answers.to(one[0].device) if isinstance(answers, torch.Tensor) else answers, times
+
+
+def brought_to(network: nn.Module, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+    """Return inputs on the device where a network's weights are: a network that ranks share is tried on the CPU."""
+    tensor = next(chain(network.parameters(), network.buffers()), None)
+    return inputs if tensor is None else tuple(part.to(tensor.device) for part in inputs)
 
 
 def done_with_fewest(work: Callable[..., _T], one: tuple[torch.Tensor, ...]) -> tuple[_T, int]:
