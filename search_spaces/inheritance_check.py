@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from search_spaces.inheritance_widening import Block, Growth, Place, fill
-from search_spaces.scores._twins import twin
+from search_spaces.twins import twin
 
 __all__ = ["reads_new_features"]
 

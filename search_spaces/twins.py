@@ -1,4 +1,4 @@
-"""A twin of a network, which computes with copies of its weights, so that a score leaves the network as it is."""
+"""A twin of a network, which computes with copies of its weights, so that the network stays as it is."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, cast
 
 from search_spaces.blocks import repeat
 from search_spaces.configuration import JsonScalar
-from search_spaces.image_training import image_training, usual_image_training
 from search_spaces.parameters import Categorical, Float, Integer
 from search_spaces.shapes import ImageShape
 from search_spaces.space import SearchSpace
+from search_spaces.usual_training import image_training, usual_image_training
 
 if TYPE_CHECKING:
     from torch import nn

@@ -10,7 +10,7 @@ from search_spaces.configuration import JsonScalar
 from search_spaces.parameters import Categorical, Float, Integer
 from search_spaces.shapes import TableShape
 from search_spaces.space import SearchSpace
-from search_spaces.table_training import table_training, usual_table_training
+from search_spaces.usual_training import table_training, usual_table_training
 
 if TYPE_CHECKING:
     from torch import nn

@@ -11,7 +11,7 @@ from search_spaces.configuration import JsonScalar
 from search_spaces.parameters import Categorical, Float, Integer
 from search_spaces.shapes import TextShape
 from search_spaces.space import SearchSpace
-from search_spaces.text_training import text_training, usual_text_training
+from search_spaces.usual_training import text_training, usual_text_training
 
 if TYPE_CHECKING:
     from torch import nn

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from search_spaces.configuration import JsonScalar
 from search_spaces.define_by_run.calls import TrialCalls
 from search_spaces.errors import InvalidParameterError, InvalidSpaceError
+from search_spaces.own_code import OWN_CODE_ERRORS
 from search_spaces.parameters import Parameter
 
 __all__ = ["Run", "Runner", "Suggest", "told"]
@@ -93,7 +94,7 @@ class Runner:
         recorder = _Recorder(wanted)
         try:
             self._suggest(recorder)
-        except (Exception, SystemExit) as error:
+        except OWN_CODE_ERRORS as error:
             raise InvalidSpaceError(
                 f"search space {self.name!r}: {_place(error)}{type(error).__name__}: {error} (answers so far: "
                 f"{told(recorder.given) or 'none'})"

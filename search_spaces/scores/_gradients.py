@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from search_spaces.scores import NoScoreError
-from search_spaces.scores._twins import twin
+from search_spaces.twins import twin
 
 __all__ = ["kernels_and_gradients"]
 

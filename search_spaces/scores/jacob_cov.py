@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from search_spaces.scores import NoScoreError
-from search_spaces.scores._twins import twin
+from search_spaces.twins import twin
 
 __all__ = ["jacob_cov"]
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from search_spaces.scores import NoScoreError
-from search_spaces.scores._twins import twin
+from search_spaces.twins import twin
 
 __all__ = ["naswot"]
 

@@ -9,7 +9,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.modules.batchnorm import _NormBase
 
 from search_spaces.scores import NoScoreError
-from search_spaces.scores._twins import Twin, twin
+from search_spaces.twins import Twin, twin
 
 __all__ = ["synflow"]
 

@@ -19,6 +19,7 @@ from search_spaces import (
 )
 from search_spaces.catalog import SpaceModule
 from search_spaces.cost import count_multiply_adds_of, count_parameters
+from search_spaces.example_inputs import example_inputs
 from search_spaces.shapes import InputShape, TableShape, TextShape
 from search_spaces.versions import changes_between
 
@@ -210,16 +211,6 @@ class SpaceContract:
             built += 1
             yield configuration, model
         assert built, "nothing that the space allows can be built"
-
-
-def example_inputs(shape: InputShape, items: int) -> tuple[torch.Tensor, ...]:
-    """Return random inputs of a network for this shape; none of the texts is filled up."""
-    if isinstance(shape, TextShape):
-        return (torch.randint(1, shape.vocabulary, (items, shape.length)),)
-    if isinstance(shape, TableShape):
-        categories = [torch.randint(0, size, (items,)) for size in shape.categories]
-        return torch.rand(items, shape.numbers), torch.stack(categories, dim=1)
-    return (torch.rand(items, *shape),)
 
 
 def _is_one_change(space: SearchSpace, before: Configuration, after: Configuration) -> bool:
