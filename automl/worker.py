@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from automl.memory_kills import memory_kills
+from automl.memory_kills import MemoryKills, memory_kills
 from search_spaces.own_code import OWN_CODE_ERRORS
 from trainers.config import EvaluateTask, TrainTask
 from trainers.errors import FailureCause
@@ -75,7 +75,7 @@ def run_task(task: Task, trainer: Trainer, data: Any, ranks: "Ranks", reporter: 
     except OWN_CODE_ERRORS as error:  # a script's `sys.exit` would end the process, and nobody knew why
         failure = describe_failure(error, ranks.rank)
         end = end_of_loader_worker(error)
-        return failure if end is None else _of_loader_worker(failure, end, memory_kills() > kills_before)
+        return failure if end is None else _of_loader_worker(failure, end, _has_killed_since(kills_before))
 
 
 def describe_failure(error: Exception | SystemExit, rank: int | None) -> Failure:
@@ -96,6 +96,10 @@ def describe_failure(error: Exception | SystemExit, rank: int | None) -> Failure
         is_follow_up=explained.is_consequence,
         is_of_network=explained.is_of_network,
     )
+
+
+def _has_killed_since(earlier: MemoryKills) -> bool:
+    return memory_kills(earlier.counter).count > earlier.count
 
 
 def _of_loader_worker(failure: Failure, end: Literal["killed", "gone"], has_killed: bool) -> Failure:

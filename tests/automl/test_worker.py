@@ -14,6 +14,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, random_split
 
 from automl import worker
+from automl.memory_kills import MemoryKills
 from automl.retries import is_tried_again
 from automl.worker import Failure, describe_failure, run_task
 from tests.contracts.executor_contract import toy_task
@@ -166,7 +167,7 @@ def failure_in_a_thread(dataset: Dataset[torch.Tensor], folder: Path) -> Failure
 
 def let_the_kernel_count(monkeypatch: pytest.MonkeyPatch, *kills: int) -> None:
     counts = iter(kills)
-    monkeypatch.setattr(worker, "memory_kills", lambda: next(counts))
+    monkeypatch.setattr(worker, "memory_kills", lambda *counter: MemoryKills(Path("counter"), next(counts)))
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from automl.executors.ray.rank import Began, Place, Rank, Unusable
 from automl.executors.ray.reservation import Reservation
 from automl.executors.ray.run import Run
 from automl.executors.ray.watch import Watch
+from automl.memory_kills import MemoryKills
 from automl.worker import Failure, Task, describe_failure
 from trainers.config import EvaluateTask
 from trainers.reporting import Decision, Report
@@ -51,7 +52,7 @@ class WorkerGroup:
         self._crew = crew
         self._reservation = reservation
         self._ranks: list[Any] = []
-        self._memory_kills: dict[int, int] = {}
+        self._memory_kills: dict[int, MemoryKills] = {}
         self._run: Run | None = None
         limits = (crew.limits.trial_s, crew.limits.stall_s)
         self._pulse_s = min([PULSE_S, *(limit / 4 for limit in limits if limit is not None)])
@@ -100,8 +101,7 @@ class WorkerGroup:
         else:
             self._reservation.look_again()
             self._ranks = self._make_ranks()
-        if now - self._pulsed_at > 2 * PULSE_S:
-            self._memory_kills.clear()  # what the kernel has done while the group rested is no fault of this job
+        self._memory_kills.clear()  # what the kernel has done before is no fault of this job
         self._ask_for_pulses(now)
         for index in range(ranks):
             self._tell(index, job.task)
@@ -155,7 +155,8 @@ class WorkerGroup:
                 host=self._reservation.host_of(verdict.rank),
             )
             return self._fail(run)
-        self._ask_for_pulses(now)
+        if now - self._pulsed_at >= self._pulse_s:
+            self._ask_for_pulses(now)
         return None
 
     def close(self) -> None:
@@ -198,10 +199,8 @@ class WorkerGroup:
         reference.future().add_done_callback(on_answer)
 
     def _ask_for_pulses(self, now: float) -> None:
-        """Ask the ranks how they fare, if the last time is long enough ago."""
+        """Ask the ranks how they fare."""
         assert self._run is not None
-        if now - self._pulsed_at < self._pulse_s:
-            return
         self._pulsed_at = now
         for index in set(range(len(self._ranks))) - self._run.pulsing:
             self._run.pulsing.add(index)
@@ -265,12 +264,12 @@ class WorkerGroup:
         node = self._reservation.node_of(rank)
         if failure.cause == "lost" and rank in self._memory_kills and node is not None:
             run.asked.add(rank)
-            self._listen(ask_for_memory_kills(node), "kills", rank)
+            self._listen(ask_for_memory_kills(node, self._memory_kills[rank].counter), "kills", rank)
         return failure
 
     def _receive_kills(self, run: Run, rank: int, answer: "Future[Any]") -> Event | None:
         run.asked.discard(rank)
-        if answer.exception() is None and answer.result() > self._memory_kills[rank]:
+        if answer.exception() is None and answer.result().count > self._memory_kills[rank].count:
             run.outcomes[rank] = ended_by_kernel(rank, self._reservation.host_of(rank))
         return self._end(run)
 

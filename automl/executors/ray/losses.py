@@ -1,6 +1,7 @@
 """Why a rank's process is gone: lost, or ended for want of memory, by Ray or by the machine's kernel."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import ray
@@ -53,11 +54,11 @@ def died_at_birth(error: RayError) -> bool:
     return isinstance(error, RayActorError) and "creation task" in str(error)
 
 
-def ask_for_memory_kills(node_id: str) -> Any:
-    """Ask a machine for its present count of `memory_kills`; return Ray's reference of the answer."""
-    task = ray.remote(memory_kills)
+def ask_for_memory_kills(node_id: str, counter: Path) -> Any:
+    """Ask a machine for the present count of a counter of `memory_kills`; return Ray's reference of the answer."""
+    task: Any = ray.remote(memory_kills)
     place = NodeAffinitySchedulingStrategy(node_id, soft=False)
-    return task.options(num_cpus=0, max_retries=0, scheduling_strategy=place).remote()
+    return task.options(num_cpus=0, max_retries=0, scheduling_strategy=place).remote(counter)
 
 
 def plain(error: RayError) -> str:

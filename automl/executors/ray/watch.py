@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from automl.memory_kills import MemoryKills
+
 __all__ = ["Limits", "Pulse", "Verdict", "Watch"]
 
 MOVING_CPU_SHARE = 0.1
@@ -26,7 +28,7 @@ class Pulse:
         waits_for_peers: whether it is inside an operation of all ranks.
         cpu_s: CPU time of the process and its children, in seconds.
         thread_cpu_s: CPU time of the thread that works on the task, in seconds.
-        memory_kills: processes that the machine's kernel has ended for want of memory, since it was started.
+        memory_kills: how many processes around it the kernel has ended for want of memory.
     """
 
     place: int | None
@@ -34,7 +36,7 @@ class Pulse:
     waits_for_peers: bool
     cpu_s: float
     thread_cpu_s: float
-    memory_kills: int
+    memory_kills: MemoryKills
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,8 @@
 import os
 import signal
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -247,6 +249,29 @@ def test_killed_rank_is_lost(pair: RayExecutor, tmp_path: Path, rank: int) -> No
 
     failure = fault_of(pair, tmp_path, "fine", epoch_s=0.05, at_epoch=kill)
     assert (failure.cause, failure.rank) == ("lost", rank)
+    check_replaced(pair, tmp_path, pids)
+
+
+HOG = "import sys; sys.stdin.readline(); hoard = bytearray(2**30)"
+
+
+@pytest.mark.slow
+def test_killed_rank_is_lost_though_a_foreign_process_is_ended_for_want_of_memory(
+    pair: RayExecutor, tmp_path: Path
+) -> None:
+    pids = warm(pair, tmp_path)
+
+    def kill(epoch: int) -> None:
+        if epoch != 5:
+            return
+        with subprocess.Popen([sys.executable, "-c", HOG], stdin=subprocess.PIPE, text=True) as hog:
+            with memory_limit_for(hog.pid, 64 * MIB):
+                hog.communicate("\n", timeout=30.0)
+        assert hog.returncode == -signal.SIGKILL
+        os.kill(pids[0], signal.SIGKILL)
+
+    failure = fault_of(pair, tmp_path, "fine", epoch_s=0.05, at_epoch=kill)
+    assert (failure.cause, failure.rank) == ("lost", 0)
     check_replaced(pair, tmp_path, pids)
 
 

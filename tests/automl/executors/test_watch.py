@@ -1,10 +1,12 @@
 """When a trial counts as standing still or too long, and which rank is named."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from automl.executors.ray.watch import Limits, Pulse, Watch
+from automl.memory_kills import MemoryKills
 
 HERE = Pulse(
     place=1,
@@ -12,7 +14,7 @@ HERE = Pulse(
     waits_for_peers=False,
     cpu_s=0.0,
     thread_cpu_s=0.0,
-    memory_kills=0,
+    memory_kills=MemoryKills(Path("/proc/vmstat"), 0),
 )
 THERE = replace(HERE, place=2)
 AMONG_PEERS = replace(HERE, waits_for_peers=True, stack="")
