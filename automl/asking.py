@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from automl.events import Event, TrialEnded, TrialRefused
 from automl.inheritance import INHERITED_FROM, parent_number
 from automl.retries import reason_to_give_up
-from automl.scheduler import Refuse, RejectQueued, Resume, Start, StartQueued
+from automl.scheduler import Prune, Refuse, RejectQueued, Resume, Start, StartQueued, Step
 from search_spaces.configuration import Configuration
 from search_spaces.space import SearchSpace
 from studies.errors import BudgetSpentError, LeaseLostError, NotClaimableError, NumberTakenError, StorageError
@@ -82,7 +82,7 @@ class Asker:
         self._distributions = space.distributions()
 
     @contextmanager
-    def take(self, action: Start | StartQueued | RejectQueued | Refuse | Resume) -> Iterator[Asked | None]:
+    def take(self, action: Step) -> Iterator[Asked | None]:
         """Do what the scheduler wants, and bring its trial on its way within the `with` statement.
 
         An error in there gives the trial back, so that anyone may go on with it.
@@ -112,6 +112,9 @@ class Asker:
                 yield None
             case Refuse():
                 self._refuse(action)
+                yield None
+            case Prune():
+                self._prune(action.trial)
                 yield None
 
     @contextmanager
@@ -190,6 +193,16 @@ class Asker:
         self._study.tell(lease, TrialState.FAILED, cause=cause, attributes={"error": message})
         self._keeper.discard(lease)
         self._observe(TrialEnded.of(trial, TrialState.FAILED, cause=cause, message=message))
+
+    def _prune(self, seen: Trial) -> None:
+        """End a trial that rests, unless another process has trained it further since it was looked at."""
+        with self._kept(self._study.claim(seen.id, owner=self._owner, ttl_s=self._lease_s)) as lease:
+            trial = self._study.trials()[lease.number]
+            if trial.last_epoch != seen.last_epoch:
+                raise NotClaimableError(trial.number, f"it was trained on to epoch {trial.last_epoch}")
+            self._study.tell(lease, TrialState.PRUNED)
+            self._keeper.discard(lease)
+        self._observe(TrialEnded.of(trial, TrialState.PRUNED))
 
     def _refuse(self, action: Refuse) -> None:
         self._study.add_infeasible(

@@ -20,16 +20,16 @@ def is_finite(value: float) -> bool:
 
 
 def observed_value(trial: Trial) -> float | None:
-    """What a sampler may learn from: the value of a COMPLETE trial, the last report of a PRUNED one."""
+    """What a sampler may learn from: the value of a COMPLETE trial, the last report of a PRUNED or PAUSED one."""
     if trial.state is TrialState.COMPLETE:
         return trial.value
-    if trial.state is TrialState.PRUNED and trial.reports:
+    if trial.state in (TrialState.PRUNED, TrialState.PAUSED) and trial.reports:
         return trial.reports[trial.last_epoch]
     return None
 
 
 def loss_of(trial: Trial, direction: Direction) -> float:
-    """The loss of an ended trial; infinite for one that failed, was refused or never reported."""
+    """The loss of what was observed; infinite for a trial that runs, failed, was refused or never reported."""
     value = observed_value(trial)
     return math.inf if value is None else to_loss(value, direction)
 

@@ -134,7 +134,7 @@ class Outcomes:
             case "stopped":
                 self._store.end(live, TrialState.PRUNED, attributes=facts_about(outcome))
             case "paused":
-                self._store.pause(live)
+                self._store.pause(live, facts=facts_about(outcome))
 
     def _complete(self, live: LiveTrial, trial: Trial, result: TrialResult) -> None:
         epoch = best_epoch(trial, self._direction)

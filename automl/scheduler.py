@@ -19,7 +19,21 @@ from trainers.reporting import Decision
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-__all__ = ["Action", "Done", "Refuse", "RejectQueued", "Resume", "Scheduler", "Start", "StartQueued", "Wait"]
+__all__ = [
+    "Action",
+    "Done",
+    "Prune",
+    "Refuse",
+    "RejectQueued",
+    "Resume",
+    "Scheduler",
+    "Start",
+    "StartQueued",
+    "Step",
+    "Wait",
+]
+
+_UNDER_WAY = (TrialState.RUNNING, TrialState.PAUSED)
 
 MAX_REPEATS = 50
 """Draws for one trial that may be known already before another way to something new is taken."""
@@ -68,6 +82,13 @@ class Resume:
     trial: Trial
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prune:
+    """End a trial that rests, PRUNED at the epoch where it stands: it will not be promoted any more."""
+
+    trial: Trial
+
+
 @dataclass(frozen=True, slots=True)
 class Wait:
     """Nothing to start now; running trials may change that."""
@@ -80,7 +101,9 @@ class Done:
     reason: str
 
 
-Action: TypeAlias = Start | StartQueued | RejectQueued | Refuse | Resume | Wait | Done
+Step: TypeAlias = Start | StartQueued | RejectQueued | Refuse | Resume | Prune
+"""What changes the study."""
+Action: TypeAlias = Step | Wait | Done
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,22 +141,46 @@ class Scheduler:
     def next_action(self, trials: Sequence[Trial], claimable: Sequence[Trial], budget: int | None = None) -> Action:
         """Choose the next thing to do for one free slot.
 
-        Interrupted trials go first: they hold places in the budget. Then come a person's own trials, then the
-        sampler's. The first proposal is not the sampler's, but the space's defaults, which are known to be sensible.
+        Interrupted trials go first: they hold places in the budget. Then those that the pruner promotes, then a
+        person's own trials, then the sampler's. The first proposal is not the sampler's, but the space's defaults,
+        which are known to be sensible. When nothing new is left and nothing runs, who still rests is pruned.
 
         Args:
             trials: the whole study in order of the numbers.
             claimable: those among them that may be taken over now.
             budget: trials that may be started in all; None: any number.
         """
-        if claimable:
-            return Resume(trial=claimable[0])
+        if (resumed := self.resumed(trials, claimable)) is not None:
+            return Resume(trial=resumed)
+        action = self._new_trial(trials, budget)
+        return self._last_promotion(trials, claimable, action) if isinstance(action, Done) else action
+
+    def resumed(self, trials: Sequence[Trial], claimable: Sequence[Trial]) -> Trial | None:
+        """The trial that was begun and is to go on now: an interrupted one, else one that the pruner promotes.
+
+        Args:
+            trials: the whole study in order of the numbers.
+            claimable: those among them that may be taken over now.
+        """
+        interrupted = next((trial for trial in claimable if not self.pruner.rests(trial)), None)
+        if interrupted is not None or not claimable:
+            return interrupted
+        return self.pruner.promoted(trials, claimable)
+
+    def _last_promotion(self, trials: Sequence[Trial], resting: Sequence[Trial], done: Done) -> Action:
+        """What becomes of trials that rest when nothing new is left; those under way may still change who goes on."""
+        known = {trial.id for trial in resting}
+        under_way = (trial for trial in trials if trial.state in _UNDER_WAY and trial.id not in known)
+        if any(not trial.is_foreign for trial in under_way):
+            return Wait()
+        if not resting:
+            return done
+        promoted = self.pruner.promoted(trials, resting, is_last=True)
+        return Prune(trial=resting[0]) if promoted is None else Resume(trial=promoted)
+
+    def _new_trial(self, trials: Sequence[Trial], budget: int | None) -> Action:
         if budget is not None and sum(trial.is_counted for trial in trials) >= budget:
-            unfinished = [trial for trial in trials if not trial.state.is_ended and trial.is_counted]
-            if any(not trial.is_foreign for trial in unfinished):
-                return Wait()
-            ended = "the only trial ended" if budget == 1 else f"all {budget} trials ended"
-            return Done(reason=f"{ended}{_but_for(unfinished)}")
+            return _spent(trials, budget)
         queued = next((trial for trial in trials if trial.state is TrialState.QUEUED), None)
         if queued is not None:
             return self._start_queued(queued, trials)
@@ -188,7 +235,7 @@ class Scheduler:
         known = {read.key for read in fitting if not read.trial.is_imported}  # what was tried here
         size = self.space.size()
         if size is not None and len(known) >= size:
-            return _end_or_wait(trials, f"search space exhausted: {len(known)} of {size} tried")
+            return Done(reason=f"search space exhausted: {len(known)} of {size} tried")
         number = max((trial.number for trial in trials), default=-1) + 1
         if number == 0 and self.space.defaults is not None:
             return _start_unless(number, self.space.defaults, self._refusal(self.space.defaults))
@@ -197,9 +244,9 @@ class Scheduler:
         try:
             configuration = self._new_configuration(seen, known, rng)
         except InvalidConfigurationError as error:
-            return _end_or_wait(trials, f"no configuration was found: {error}")
+            return Done(reason=f"no configuration was found: {error}")
         if configuration is None:
-            return _end_or_wait(trials, f"search space exhausted: all that is different was tried ({len(known)})")
+            return Done(reason=f"search space exhausted: all that is different was tried ({len(known)})")
         parent = self.sampler.parent(self.space, configuration, seen) if self.inherits else None
         return _start_unless(number, configuration, self._refusal(configuration), parent)
 
@@ -270,18 +317,19 @@ class _Read:
     fitting: _Fitting | None
 
 
+def _spent(trials: Sequence[Trial], budget: int) -> Done:
+    """All places of the budget are taken."""
+    foreign = [trial for trial in trials if trial.is_foreign and trial.is_counted]
+    ended = "the only trial ended" if budget == 1 else f"all {budget} trials ended"
+    return Done(reason=f"{ended}{_but_for(foreign)}")
+
+
 def _start_unless(
     number: int, configuration: Configuration, refusal: str | None, parent: Trial | None = None
 ) -> Start | Refuse:
     if refusal is not None:
         return Refuse(number=number, configuration=configuration, reason=refusal)
     return Start(number=number, configuration=configuration, parent=None if parent is None else parent.number)
-
-
-def _end_or_wait(trials: Sequence[Trial], reason: str) -> Wait | Done:
-    """Nothing new is left to try: the search ends when what runs has ended."""
-    running = any(trial.state is TrialState.RUNNING and not trial.is_foreign for trial in trials)
-    return Wait() if running else Done(reason=reason)
 
 
 def _but_for(foreign: Sequence[Trial]) -> str:

@@ -14,7 +14,7 @@ from automl.interrupt import Interrupt
 from automl.outbox import Outbox
 from automl.outcomes import Outcomes
 from automl.running import LiveTrials
-from automl.scheduler import Action, Done, Scheduler, Wait
+from automl.scheduler import Action, Done, Prune, Scheduler, Step, Wait
 from automl.spec import SearchSpec
 from automl.starting import Starter
 from automl.stop_sign import StopSign
@@ -143,6 +143,7 @@ class SearchLoop:
         )
         self._slots = executor.concurrency
         self._waits_since = -1
+        self._needs_place = False
         self._view: View | None = None
         self._seen_at = 0.0
         self._is_new = False
@@ -185,14 +186,11 @@ class SearchLoop:
         if not self._executor.wants_more and self._sign.stop is None:
             return self._reason_without_room(view)
         while self._has_room:
-            action = self._next_action(view)
+            action, self._needs_place = self._next_action(view), False
             if isinstance(action, Wait | Done):
                 self._waits_since = len(view.trials)
                 return action.reason if isinstance(action, Done) else None
-            try:
-                self._starter.carry_out(action)
-            except TAKEN_ELSEWHERE as error:
-                _log.debug("another process was first: %s", error)
+            self._carry_out(action)
             view = self._study.look()
         return None if self._sign.stop is None else self._sign.stop.reason
 
@@ -221,9 +219,17 @@ class SearchLoop:
         action = self._next_action(view)
         if isinstance(action, Done):
             return action.reason
-        if not isinstance(action, Wait):
-            self._waits_since = -1  # there is something to start again, once it has a place
+        if isinstance(action, Prune):
+            self._carry_out(action)  # it needs no place
+        elif not isinstance(action, Wait):
+            self._needs_place = True
         return None
+
+    def _carry_out(self, action: Step) -> None:
+        try:
+            self._starter.carry_out(action)
+        except TAKEN_ELSEWHERE as error:
+            _log.debug("another process was first: %s", error)
 
     def _may_start_more(self, view: View) -> bool:
         """Whether places for more trials are of use: the budget has some left, and there was something to start."""
@@ -231,7 +237,9 @@ class SearchLoop:
             return False
         budget = view.standing.limits.trials
         has_budget = budget is None or view.claimed < budget
-        return bool(self._not_ours(view.claimable)) or (has_budget and len(view.trials) != self._waits_since)
+        if self._needs_place or (has_budget and len(view.trials) != self._waits_since):
+            return True
+        return self._scheduler.resumed(view.trials, self._not_ours(view.claimable)) is not None
 
     @property
     def _is_at_rest(self) -> bool:

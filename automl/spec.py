@@ -109,8 +109,9 @@ class SearchSpec(BaseModel):
     """How configurations are proposed."""
     inherit_weights: bool = False
     """Let a trial that descends from another one begin with its weights as far as they fit; of --sampler evolution."""
-    pruner: str = "asha"
-    """Which trials are stopped early."""
+    pruner: str = Field(default=None, validate_default=True)
+    """Which trials are stopped early. Default: asha_promote, or asha where a trainer of one's own may keep no
+    checkpoints to go on from."""
     concurrency: Literal["auto"] | int = "auto"
     """Trials that train at the same time; auto: as many as the machines hold."""
     procs_per_trial: Annotated[int, Field(ge=1)] = 1
@@ -212,6 +213,13 @@ class SearchSpec(BaseModel):
         except (*_SPACE_ERRORS, PluginImportError) as error:
             raise ValueError(str(error)) from error
         return reference if info.data["script"] is None else None
+
+    @field_validator("pruner", mode="before")
+    @classmethod
+    def _usual_pruner_of_the_trainer(cls, value: object, info: ValidationInfo) -> object:
+        trainer = _trainer(info.data)
+        usual = "asha_promote" if trainer is not None and trainer.has_networks else "asha"
+        return usual if value is None else value
 
     @field_validator("sampler", "pruner")
     @classmethod

@@ -12,7 +12,7 @@ from automl.executors.base import Executor
 from automl.inheritance import Origin, find_origin
 from automl.memory import ACCUMULATE, kept_number
 from automl.running import LiveTrial, LiveTrials
-from automl.scheduler import Refuse, RejectQueued, Resume, Start, StartQueued
+from automl.scheduler import Prune, Resume, Step
 from automl.spec import SearchSpec
 from automl.stop_sign import StopSign
 from automl.storing import TrialStore
@@ -70,7 +70,7 @@ class Starter:
         self._sign = sign
         self._observe = observe
 
-    def carry_out(self, action: Start | StartQueued | RejectQueued | Resume | Refuse) -> None:
+    def carry_out(self, action: Step) -> None:
         """Do what the scheduler wants.
 
         Raises:
@@ -82,7 +82,7 @@ class Starter:
         with self._asker.take(action) as asked:
             if asked is not None:
                 self._train(asked)
-        if asked is None and isinstance(action, Resume):
+        if asked is None and isinstance(action, Resume | Prune):
             self._store.trim(self._study.trials()[action.trial.number])  # it has ended
 
     def try_again(self, live: LiveTrial, accumulate: int) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from automl.objective import to_loss
 from automl.pruners.base import Pruner
-from automl.pruners.rungs import passes, rung_epochs
+from automl.pruners.rungs import passes, rung_epochs, usual_first_rung
 from studies.trial import Trial
 from trainers.config import Direction
 from trainers.reporting import Decision
@@ -46,7 +46,7 @@ class AshaPruner(Pruner):
         super().__init__(direction, epochs)
         if min_trials < 1:
             raise ValueError(f"min_trials={min_trials} must be at least 1")
-        self.rungs = rung_epochs(max(1, round(epochs / 5)) if min_epochs is None else min_epochs, epochs, eta)
+        self.rungs = rung_epochs(usual_first_rung(epochs) if min_epochs is None else min_epochs, epochs, eta)
         self.eta = eta
         self.min_trials = min_trials
 

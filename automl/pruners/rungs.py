@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-__all__ = ["passes", "rung_epochs"]
+__all__ = ["passes", "rung_epochs", "usual_first_rung"]
 
 
 def rung_epochs(min_epochs: int, max_epochs: int, eta: int) -> tuple[int, ...]:
@@ -26,6 +26,11 @@ def rung_epochs(min_epochs: int, max_epochs: int, eta: int) -> tuple[int, ...]:
         rungs.append(epoch)
         epoch *= eta
     return tuple(rungs)
+
+
+def usual_first_rung(max_epochs: int) -> int:
+    """A fifth of a full training: the first epochs are those of the warm-up, and favour high learning rates."""
+    return max(1, round(max_epochs / 5))
 
 
 def passes(loss: float, losses: Sequence[float], eta: int) -> bool:

@@ -6,7 +6,7 @@ from automl.asking import TAKEN_ELSEWHERE, Asker
 from automl.events import Event, TrialEnded, TrialRefused
 from automl.integrations.ray_tune.held import HeldTrials
 from automl.integrations.ray_tune.program_end import ProgramEnd
-from automl.scheduler import Action, Done, Refuse, RejectQueued, Resume, Scheduler, Start, StartQueued, Wait
+from automl.scheduler import Action, Done, Scheduler, Step, Wait
 from search_spaces.configuration import Configuration
 from studies.errors import LeaseLostError, NotClaimableError, TrialNotFoundError
 from studies.study import Study, View
@@ -73,9 +73,7 @@ class TuneAsking:
             claimable = [trial for trial in claimable if trial.id not in theirs]
         return self._scheduler.next_action(view.trials, claimable, view.standing.limits.trials)
 
-    def _taken(
-        self, tune_id: str, action: Start | StartQueued | RejectQueued | Refuse | Resume
-    ) -> Configuration | None:
+    def _taken(self, tune_id: str, action: Step) -> Configuration | None:
         """What to train; None: what cannot be trained was recorded, or another process was first."""
         try:
             with self._asker.take(action) as asked:

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 from automl.continuation import LIMITS, changed_fixed_fields, named_space, stored_fields
 from automl.errors import InvalidSpecError, UnknownPluginError
 from automl.integrations.ray_tune.domains import parameters_of
+from automl.pruners.base import Pruner
 from automl.registry import pruner_class, sampler_class
 from automl.spec import SearchSpec
 from search_spaces import catalog
@@ -136,8 +137,8 @@ def settings_of(name: str, study: Study | None, given: Given) -> Settings:
 
 
 def _defaults() -> dict[str, Any]:
-    names = ("sampler", "pruner", "seed", "max_retries", "max_failures")
-    return {name: SearchSpec.model_fields[name].default for name in names}
+    names = ("sampler", "seed", "max_retries", "max_failures")
+    return {"pruner": "asha", **{name: SearchSpec.model_fields[name].default for name in names}}
 
 
 def _problems(fields: Mapping[str, Any]) -> list[str]:
@@ -155,9 +156,15 @@ def _problems(fields: Mapping[str, Any]) -> list[str]:
         problems.append(f"mode: {_asked_for('min or max', direction)}")
     for name, find in (("sampler", sampler_class), ("pruner", pruner_class)):
         try:
-            find(str(fields[name]))
+            plugin = find(str(fields[name]))
         except (UnknownPluginError, PluginImportError) as error:
             problems.append(f"{name}: {error}")
+        else:
+            if issubclass(plugin, Pruner) and plugin.pauses:
+                problems.append(
+                    f"pruner: {fields[name]} puts trials to rest until it promotes them, but Tune starts paused trials "
+                    f"again by itself; give another one, such as asha"
+                )
     return problems
 
 

@@ -40,6 +40,14 @@ def test_domains_without_a_counterpart_are_refused_together() -> None:
     assert all(f"{name}: " in str(error.value) for name in "abcd")
 
 
+def test_pruner_that_lets_trials_rest_is_refused(storage: str) -> None:
+    with pytest.raises(InvalidSpecError, match="Tune starts paused trials again by itself"):
+        TuneStudy(
+            "resting", storage=storage, metric="loss", mode="min", epochs=3, pruner="asha_promote",
+            space={"x": tune.uniform(0.0, 1.0)},
+        )  # fmt: skip
+
+
 def test_all_mistakes_are_named_at_once(storage: str) -> None:
     with pytest.raises(InvalidSpecError) as error:
         TuneStudy(
