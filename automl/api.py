@@ -53,7 +53,7 @@ def resume(study: str, *, observer: Observer | None = None, **changes: object) -
         )
     if "data" in changes:
         changes["data"] = moved_data(stored, changes["data"])
-    shared = {name: stored[name] for name in (*FIXED, "data", "sampler") if name in stored}
+    shared = {name: stored[name] for name in (*FIXED, "data", "sampler", "pruner") if name in stored}
     if "space" in changes and stored.get("trainer") == stored["space"]:
         del shared["trainer"]  # the file of the space is also the training, and has moved with it
     explicit = {**changes, "study": study, "storage": found.storage}

@@ -32,6 +32,7 @@ __all__ = [
     "named_space",
     "note_code",
     "present_space",
+    "said_fields",
     "space_history",
     "stored_fields",
     "stored_form",
@@ -48,6 +49,8 @@ _NOT_STORED = frozenset(
     }
 )  # fmt: skip
 """Where things lie and how many fit differs from machine to machine, and a URL may hold a password."""
+_OPTIONS = {"sampler": "sampler_option", "pruner": "pruner_option"}
+"""Fields whose settings are those of what they name."""
 LIMITS = {"trials": "trials", "timeout": "timeout_s", "target_value": "target_value"}
 """Fields that are the study's own rules, with their names there: any process may change them, and all obey at once."""
 _FINGERPRINT = "data_fingerprint"
@@ -107,7 +110,15 @@ def continued(stored: Mapping[str, object], given: SearchSpec, explicit: Mapping
         changed["data"] = moved_data(stored, explicit["data"])
     if "space" in explicit and stored.get("trainer") == stored.get("space"):
         changed["trainer"] = asked["trainer"]  # the file of the space is also the training, and has moved with it
+    for name, options in _OPTIONS.items():
+        if name in explicit and asked[name] != stored.get(name):
+            changed.setdefault(options, {})  # those of another one mean nothing to it
     return SearchSpec.from_mapping({**stored, **changed}, f"study '{given.study}'")
+
+
+def said_fields(explicit: Collection[str]) -> frozenset[str]:
+    """The fields that were given now, with those that are settled by them: a sampler comes with its options."""
+    return frozenset(explicit) | {options for name, options in _OPTIONS.items() if name in explicit}
 
 
 def changed_fixed_fields(study: str, stored: Mapping[str, object], given: Mapping[str, object]) -> list[str]:

@@ -17,6 +17,7 @@ from automl.continuation import (
     keep_space,
     limits_of,
     note_code,
+    said_fields,
     stored_fields,
     stored_form,
 )
@@ -29,8 +30,8 @@ from automl.interrupt import Interrupt, interruptible
 from automl.observer import Observer
 from automl.outbox import Outbox
 from automl.plan import plan_mistakes
+from automl.plugin_options import make_pruner, make_sampler
 from automl.recent import RecentStudy, remember_study
-from automl.registry import pruner_class, sampler_class
 from automl.report_page import write_report_page
 from automl.results import source_named
 from automl.scheduler import Scheduler
@@ -270,8 +271,8 @@ def _scheduler(spec: SearchSpec, history: SpaceHistory, limits: CostLimits | Non
     direction = spec.objective_direction
     return Scheduler(
         space=spec.search_space,
-        sampler=sampler_class(spec.sampler)(direction),
-        pruner=pruner_class(spec.pruner)(direction, spec.epochs),
+        sampler=make_sampler(spec.sampler, direction, spec.sampler_option),
+        pruner=make_pruner(spec.pruner, direction, spec.epochs, spec.pruner_option),
         seed=spec.seed,
         earlier=history.earlier,
         refuse=None if limits is None else limits.refusal,
@@ -343,7 +344,7 @@ def _opened(storage: Storage, spec: SearchSpec, explicit: Mapping[str, object], 
         _log.warning("%s", warning)
     if known is not None:
         # Only what was said now: another process may have changed the rest since it was read.
-        said = {name: value for name, value in form.items() if name in explicit}
+        said = {name: form[name] for name in said_fields(explicit) if name in form}
         study.update_specification({**form, **study.specification, **said})
     remember_study(RecentStudy(name=spec.study, storage=storage.url, artifacts=artifacts.root))
     return study

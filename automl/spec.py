@@ -22,6 +22,7 @@ from automl.configuration_text import is_table
 from automl.counts import count_in
 from automl.env import default_storage
 from automl.errors import InvalidSpecError, UnknownPluginError
+from automl.plugin_options import make_pruner, make_sampler
 from search_spaces import catalog
 from search_spaces.configuration import JsonScalar
 from search_spaces.discovery import PluginImportError
@@ -107,11 +108,15 @@ class SearchSpec(BaseModel):
     given several times."""
     sampler: str = "tpe"
     """How configurations are proposed."""
+    sampler_option: Mapping[str, JsonScalar] = {}
+    """Setting of the sampler, such as population_size=20; may be given several times."""
     inherit_weights: bool = False
     """Let a trial that descends from another one begin with its weights as far as they fit; of --sampler evolution."""
     pruner: str = Field(default=None, validate_default=True)
     """Which trials are stopped early. Default: asha_promote, or asha where a trainer of one's own may keep no
     checkpoints to go on from."""
+    pruner_option: Mapping[str, JsonScalar] = {}
+    """Setting of the pruner, such as eta=4; may be given several times."""
     concurrency: Literal["auto"] | int = "auto"
     """Trials that train at the same time; auto: as many as the machines hold."""
     procs_per_trial: Annotated[int, Field(ge=1)] = 1
@@ -229,6 +234,20 @@ class SearchSpec(BaseModel):
             find(value)
         except (UnknownPluginError, PluginImportError) as error:
             raise ValueError(str(error)) from error
+        return value
+
+    @field_validator("sampler_option")
+    @classmethod
+    def _sampler_has_these_options(cls, value: Mapping[str, JsonScalar], info: ValidationInfo) -> object:
+        if "sampler" in info.data:
+            make_sampler(info.data["sampler"], "minimize", value)  # its ValueError is collected
+        return value
+
+    @field_validator("pruner_option")
+    @classmethod
+    def _pruner_has_these_options(cls, value: Mapping[str, JsonScalar], info: ValidationInfo) -> object:
+        if {"pruner", "epochs"} <= info.data.keys():
+            make_pruner(info.data["pruner"], "minimize", info.data["epochs"], value)
         return value
 
     @field_validator("inherit_weights")

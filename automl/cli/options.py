@@ -55,21 +55,22 @@ def given_fields(options: Mapping[str, Any]) -> dict[str, object]:
     What describes the data comes together as `data`: a source alone, or a mapping.
 
     Raises:
-        InvalidSpecError: a word of `--set` is not NAME=VALUE.
+        InvalidSpecError: a word of `--set`, or of an option like it, is not NAME=VALUE.
     """
     given = {name: value for name, value in options.items() if value is not None and value != []}
     data = {name: given.pop(name) for name in DATA_FIELDS if name in given}
     if data:
         given["data"] = data | ({"source": given["data"]} if "data" in given else {})
-    if "set" in given:
-        given["set"] = dict(row_of_words(given["set"]).parameters)
+    for name in _PAIRS:
+        if name in given:
+            given[name] = dict(row_of_words(given[name]).parameters)
     return given
 
 
 def joined_fields(file: Mapping[str, object], flags: Mapping[str, object]) -> dict[str, object]:
     """The fields of a file with those of the command line, which win; data and constants are joined name by name."""
     joined = {**file, **flags}
-    for name in ("data", "set"):
+    for name in ("data", *_PAIRS):
         if name in file and name in flags:
             both = [_as_mapping(name, fields[name]) for fields in (file, flags)]
             joined[name] = {**both[0], **both[1]} if all(isinstance(part, Mapping) for part in both) else flags[name]
@@ -96,7 +97,9 @@ def _option(name: str) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
-_REPEATED = ("set", "ignore")
+_PAIRS = ("set", "sampler_option", "pruner_option")
+"""Fields that are names with their values."""
+_REPEATED = (*_PAIRS, "ignore")
 """Fields whose options may be given several times."""
 
 _METAVARS = {
@@ -123,8 +126,10 @@ _METAVARS = {
     "precision": "auto|fp32|tf32|bf16|fp16",
     "procs_per_trial": "N",
     "pruner": "NAME",
+    "pruner_option": "NAME=VALUE",
     "ray_address": "HOST:PORT|auto",
     "sampler": "NAME",
+    "sampler_option": "NAME=VALUE",
     "script": "COMMAND",
     "seed": "N",
     "set": "NAME=VALUE",

@@ -12,10 +12,10 @@ __all__ = ["QuietOption", "resume", "search"]
 
 _RESUMABLE = (
     "space", "trainer", "script", "storage", "artifacts", "data", "test_source", "trials", "timeout", "target_value",
-    "sampler", "inherit_weights", "pruner", "concurrency", "procs_per_trial", "parallel", "gpus_per_trial",
-    "cpus_per_trial", "memory_per_trial", "spread", "precision", "max_params", "max_flops", "max_latency_ms",
-    "max_memory_mib", "tensorboard", "profile", "executor", "ray_address", "wait_for_nodes", "trial_timeout",
-    "stall_timeout", "max_retries", "max_failures",
+    "sampler", "sampler_option", "inherit_weights", "pruner", "pruner_option", "concurrency", "procs_per_trial",
+    "parallel", "gpus_per_trial", "cpus_per_trial", "memory_per_trial", "spread", "precision", "max_params",
+    "max_flops", "max_latency_ms", "max_memory_mib", "tensorboard", "profile", "executor", "ray_address",
+    "wait_for_nodes", "trial_timeout", "stall_timeout", "max_retries", "max_failures",
 )  # fmt: skip
 
 ConfigOption: TypeAlias = Annotated[

@@ -28,8 +28,8 @@ _OPTUNA_STATE = {
     TrialState.COMPLETE: OptunaState.COMPLETE,
     TrialState.PRUNED: OptunaState.PRUNED,
     TrialState.RUNNING: OptunaState.RUNNING,
-    # A paused trial will get a value later: the estimator keeps away from it as from a running one.
-    TrialState.PAUSED: OptunaState.RUNNING,
+    # What rests may never go on, so that its last report counts as that of a pruned trial.
+    TrialState.PAUSED: OptunaState.PRUNED,
 }
 
 
@@ -94,7 +94,7 @@ def _frozen_trials(trials: Sequence[Trial], distributions: Mapping[str, BaseDist
     """The trials that TPE can learn from: their states are in the table and their values in the present ranges."""
     return [
         optuna.trial.create_trial(
-            state=_OPTUNA_STATE[trial.state],
+            state=_optuna_state(trial),
             value=trial.value,
             params=dict(trial.configuration),
             distributions={name: distributions[name] for name in trial.configuration},
@@ -103,6 +103,11 @@ def _frozen_trials(trials: Sequence[Trial], distributions: Mapping[str, BaseDist
         for trial in trials
         if trial.state in _OPTUNA_STATE and _is_within(trial, distributions)
     ]
+
+
+def _optuna_state(trial: Trial) -> OptunaState:
+    """A paused trial without a report is kept away from as a running one."""
+    return OptunaState.RUNNING if trial.state is TrialState.PAUSED and not trial.reports else _OPTUNA_STATE[trial.state]
 
 
 def _frozen_infeasible(trials: Sequence[Trial], distributions: Mapping[str, BaseDistribution]) -> list[FrozenTrial]:

@@ -51,7 +51,7 @@ class Problem:
 
 
 def nas_bench_201(dataset: str) -> Problem:
-    """Cells on `c10`, `c100` or `in16`: accuracy after 200 epochs of one of the seeds, in points; the mean is scored."""
+    """Cells on `c10`, `c100` or `in16`: accuracy after 200 epochs of one seed, in points; the mean of all is scored."""
     table = _table("nb201")
     accuracies, seconds = table[f"val200_{dataset}"], table[f"time200_{dataset}"]
     means = np.nanmean(accuracies, axis=1)

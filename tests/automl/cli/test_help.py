@@ -18,6 +18,7 @@ SEARCH_FLAGS = (
     "--config", "--quiet",
     "--space", "--data", "--study", "--storage", "--artifacts", "--trials", "--timeout", "--target-value",
     "--warm-start", "--metric", "--direction", "--epochs", "--sampler", "--pruner", "--concurrency",
+    "--sampler-option", "--pruner-option",
     "--inherit-weights",
     "--procs-per-trial", "--gpus-per-trial", "--cpus-per-trial", "--memory-per-trial", "--spread", "--precision",
     "--seed", "--executor", "--ray-address", "--wait-for-nodes", "--trial-timeout", "--stall-timeout", "--max-retries",
@@ -29,6 +30,7 @@ SEARCH_FLAGS = (
 RESUME_FLAGS = (
     "--quiet",
     "--data", "--storage", "--artifacts", "--trials", "--timeout", "--target-value", "--sampler", "--pruner",
+    "--sampler-option", "--pruner-option",
     "--concurrency", "--procs-per-trial", "--gpus-per-trial", "--cpus-per-trial", "--memory-per-trial", "--spread",
     "--precision", "--executor", "--ray-address", "--wait-for-nodes", "--trial-timeout", "--stall-timeout",
     "--max-retries", "--max-failures", "--max-params", "--max-flops", "--max-latency-ms", "--max-memory-mib",
