@@ -223,6 +223,13 @@ def _means(runs: Sequence[Run], method: str, at: int) -> dict[str, float]:
     return {task: mean_interval(list(_regrets(runs, method, task, at).values())).mean for task in tasks}
 
 
+def _from_best_seen(runs: Sequence[Run], means: Mapping[str, float]) -> dict[str, float]:
+    """Mean regrets counted from the best that any run has found, where that is better than what was known."""
+    return {
+        task: mean - min(0.0, *(min(run.regrets) for run in runs if run.task == task)) for task, mean in means.items()
+    }
+
+
 def _print_suite(name: str, runs: Sequence[Run]) -> dict[str, Any]:
     suite = SUITES[name]
     tasks, methods = dict.fromkeys(run.task for run in runs), list(dict.fromkeys(run.method for run in runs))
@@ -248,7 +255,10 @@ def _scores(runs: Sequence[Run], method: str, checkpoints: int) -> tuple[str, li
     """Suite scores where random search was run too and the budget is of trainings, else plain means over the tasks."""
     is_relative = any(run.method == RANDOM for run in runs) and not SUITES[runs[0].suite].in_epochs
     if is_relative:
-        return "score", [suite_score(_means(runs, method, at), _means(runs, RANDOM, at)) for at in range(checkpoints)]
+        ours, random = (
+            [_from_best_seen(runs, _means(runs, name, at)) for at in range(checkpoints)] for name in (method, RANDOM)
+        )
+        return "score", [suite_score(*pair) for pair in zip(ours, random, strict=True)]
     means = [_means(runs, method, at).values() for at in range(checkpoints)]
     return "mean", [sum(values) / len(values) for values in means]
 

@@ -1,8 +1,8 @@
 """Who is worse than a share of the others at the same epoch, ends.
 
 Source: the rule of Golovin et al. 2017, "Google Vizier: A Service for Black-Box Optimization", KDD, section 3.2.2, with
-any percentile in the median's place, as in Optuna. The best value so far of a trial is compared with the others' reports
-at that epoch.
+any percentile in the median's place, as in Optuna. The best value so far of a trial is compared with the reports of
+others at that epoch.
 """
 
 from collections.abc import Sequence

@@ -87,7 +87,11 @@ class Dimension:
         """Numbers of values that are equally likely on the scale that is sampled."""
         if self.is_choice:
             return rng.integers(len(self.values), size=count).astype(np.float64)
-        return self.snapped(rng.random(count))
+        if self.grid is None:
+            return rng.random(count)
+        # Half a step more at both ends, or the first and the last value would come half as often.
+        low, high = self.grid[0] - np.diff(self.grid[:2]) / 2, self.grid[-1] + np.diff(self.grid[-2:]) / 2
+        return self.snapped(low + (high - low) * rng.random(count))
 
     def changed(
         self, numbers: NDArray[np.float64], sigmas: NDArray[np.float64], rng: "Generator"
