@@ -1,11 +1,12 @@
 """Better and worse, in one place: direction, ties and what a trial counts for that has no value of its own."""
 
 import math
+from collections.abc import Iterable
 
 from studies.trial import Trial, TrialState
 from trainers.config import Direction
 
-__all__ = ["is_finite", "is_infeasible", "is_out_of_memory", "loss_of", "observed_value", "to_loss"]
+__all__ = ["is_finite", "is_infeasible", "is_out_of_memory", "loss_of", "losses_at", "observed_value", "to_loss"]
 
 
 def to_loss(value: float, direction: Direction) -> float:
@@ -32,6 +33,11 @@ def loss_of(trial: Trial, direction: Direction) -> float:
     """The loss of what was observed; infinite for a trial that runs, failed, was refused or never reported."""
     value = observed_value(trial)
     return math.inf if value is None else to_loss(value, direction)
+
+
+def losses_at(epochs: Iterable[int], trial: Trial, direction: Direction) -> dict[int, float]:
+    """Epoch -> the loss that a trial has reported there, for those of the epochs that it has reported."""
+    return {epoch: to_loss(trial.reports[epoch], direction) for epoch in epochs if epoch in trial.reports}
 
 
 def is_out_of_memory(trial: Trial) -> bool:

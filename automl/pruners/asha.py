@@ -6,11 +6,12 @@ variant is described in Klein et al. 2020 (arXiv 2003.10865), section 3.1. Devia
 while the next ones are judged against two or three values.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from automl.objective import to_loss
+from automl.objective import losses_at, to_loss
 from automl.pruners.base import Pruner
 from automl.pruners.rungs import passes, rung_epochs, usual_first_rung
+from automl.pruners.standings import Standings
 from studies.trial import Trial
 from trainers.config import Direction
 from trainers.reporting import Decision
@@ -49,18 +50,20 @@ class AshaPruner(Pruner):
         self.rungs = rung_epochs(usual_first_rung(epochs) if min_epochs is None else min_epochs, epochs, eta)
         self.eta = eta
         self.min_trials = min_trials
+        self._standings = Standings(self.losses)
 
     def decide(self, trial: Trial, trials: Sequence[Trial]) -> Decision:
         """Judge the trial when its newest epoch is a rung."""
         rung = trial.last_epoch
         if rung not in self.rungs:
             return Decision.CONTINUE
-        losses = [
-            to_loss(other.reports[rung], self.direction)
-            for other in trials
-            if rung in other.reports and other.number != trial.number
-        ]
+        self._standings.look(trials)
         loss = to_loss(trial.reports[rung], self.direction)
-        if len(losses) + 1 < self.min_trials or passes(loss, [*losses, loss], self.eta):
+        others, better = self._standings.others_at(rung, trial, loss)
+        if others + 1 < self.min_trials or passes(better, others, self.eta):
             return Decision.CONTINUE
         return Decision.STOP
+
+    def losses(self, trial: Trial) -> Mapping[int, float] | None:
+        """What of a trial counts: its losses at the rungs; None: it does not take part."""
+        return losses_at(self.rungs, trial, self.direction)

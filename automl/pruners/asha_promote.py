@@ -5,13 +5,14 @@ Deviations: a trial that would be promoted at once is not put to rest before; wh
 trial of each rung goes on in any case, so that a short search has a result, too.
 """
 
-from collections.abc import Sequence
-from itertools import islice
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import ClassVar
 
-from automl.objective import to_loss
+from automl.objective import losses_at, to_loss
 from automl.pruners.base import Pruner
 from automl.pruners.rungs import rung_epochs, usual_first_rung
+from automl.pruners.standings import Entry, Standings
 from studies.trial import Trial, TrialState
 from trainers.config import Direction
 from trainers.reporting import Decision
@@ -42,14 +43,15 @@ class AshaPromotePruner(Pruner):
         super().__init__(direction, epochs)
         self.rungs = rung_epochs(usual_first_rung(epochs) if min_epochs is None else min_epochs, epochs, eta)
         self.eta = eta
+        self._standings = Standings(self._losses)
+        self._resting = Standings(self._losses_at_rest)
 
     def decide(self, trial: Trial, trials: Sequence[Trial]) -> Decision:
         """Pause the trial at a rung, unless it would be the next to be promoted."""
         if not self.rests(trial):
             return Decision.CONTINUE
-        shown = [other for other in trials if other.number != trial.number] + [trial]
-        resting = [other for other in shown if other.state is TrialState.PAUSED and self.rests(other)] + [trial]
-        return Decision.CONTINUE if self.promoted(shown, resting) is trial else Decision.PAUSE
+        self._standings.look(trials)
+        return Decision.CONTINUE if self._is_passing(trial) and self._is_first(trial, trials) else Decision.PAUSE
 
     def rests(self, trial: Trial) -> bool:
         """Whether the trial stands at a rung; one that was lost right there is judged anew."""
@@ -57,19 +59,39 @@ class AshaPromotePruner(Pruner):
 
     def promoted(self, trials: Sequence[Trial], resting: Sequence[Trial], *, is_last: bool = False) -> Trial | None:
         """The best trial at the highest rung where one is among the best 1/eta of all that came there."""
-        waiting = {trial.id: trial for trial in resting}
+        self._standings.look(trials)
         for rung in reversed(self.rungs):
-            ranked = self._ranked(trials, rung)
-            passing = max(len(ranked) // self.eta, int(is_last))
-            for _, _, key in islice(ranked, passing):
-                if key in waiting and waiting[key].last_epoch == rung:
-                    return waiting[key]
+            there = [trial for trial in resting if trial.last_epoch == rung]
+            best = min(there, key=partial(self._entry, rung), default=None)
+            passing = max(len(self._standings.at(rung)) // self.eta, int(is_last))
+            if best is not None and self._standings.place(rung, self._entry(rung, best)) < passing:
+                return best
         return None
 
-    def _ranked(self, trials: Sequence[Trial], rung: int) -> list[tuple[float, int, int]]:
-        """Loss, number and key of all that came to a rung and did not fail, the best first."""
-        return sorted(
-            (to_loss(trial.reports[rung], self.direction), trial.number, trial.id)
-            for trial in trials
-            if rung in trial.reports and trial.state is not TrialState.FAILED
-        )
+    def _is_passing(self, trial: Trial) -> bool:
+        """Whether it is among the best of its rung."""
+        loss = to_loss(trial.reports[trial.last_epoch], self.direction)
+        others, better = self._standings.others_at(trial.last_epoch, trial, loss, by_age=True)
+        return better < (others + 1) // self.eta
+
+    def _is_first(self, trial: Trial, trials: Sequence[Trial]) -> bool:
+        """Whether nobody who rests would be promoted before it."""
+        self._resting.look(trials)
+        rung = trial.last_epoch
+        for higher in self.rungs[self.rungs.index(rung) + 1 :]:
+            waiting, passing = self._resting.at(higher), len(self._standings.at(higher)) // self.eta
+            if waiting and self._standings.place(higher, waiting[0]) < passing:
+                return False
+        return self._resting.others_at(rung, trial, to_loss(trial.reports[rung], self.direction), by_age=True)[1] == 0
+
+    def _entry(self, rung: int, trial: Trial) -> Entry:
+        return to_loss(trial.reports[rung], self.direction), trial.number, trial.id
+
+    def _losses(self, trial: Trial) -> Mapping[int, float] | None:
+        """A trial that failed takes nobody's place."""
+        return None if trial.state is TrialState.FAILED else losses_at(self.rungs, trial, self.direction)
+
+    def _losses_at_rest(self, trial: Trial) -> Mapping[int, float] | None:
+        if trial.state is not TrialState.PAUSED or not self.rests(trial):
+            return None
+        return losses_at((trial.last_epoch,), trial, self.direction)

@@ -5,7 +5,7 @@ asynchronous form of Li et al. 2020 (arXiv 1810.05934), section 3.3. Each bracke
 from the second one on. The longest training is known from the start, so that the first trials are judged, too.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from automl.pruners.asha import AshaPruner
 from automl.pruners.base import Pruner
@@ -40,7 +40,7 @@ class HyperbandPruner(Pruner):
         """
         super().__init__(direction, epochs)
         firsts = rung_epochs(min_epochs, epochs, eta) or (min_epochs,)
-        self.brackets = [AshaPruner(direction, epochs, min_epochs=first, eta=eta, min_trials=2) for first in firsts]
+        self.brackets = [_Bracket(self, at, min_epochs=first, eta=eta) for at, first in enumerate(firsts)]
         left = [len(firsts) - at for at in range(len(firsts))]
         shares = [eta ** (count - 1) / count for count in left]  # trials of a bracket in the paper's algorithm 1
         self._ends = [sum(shares[: at + 1]) / sum(shares) for at in range(len(shares))]
@@ -52,6 +52,17 @@ class HyperbandPruner(Pruner):
 
     def decide(self, trial: Trial, trials: Sequence[Trial]) -> Decision:
         """Judge the trial among those of its bracket."""
-        own = self.bracket(trial.number)
-        peers = [other for other in trials if self.bracket(other.number) == own]
-        return self.brackets[own].decide(trial, peers)
+        return self.brackets[self.bracket(trial.number)].decide(trial, trials)
+
+
+class _Bracket(AshaPruner):
+    """Judges the trials of one bracket among themselves."""
+
+    def __init__(self, whole: HyperbandPruner, place: int, *, min_epochs: int, eta: int) -> None:
+        super().__init__(whole.direction, whole.epochs, min_epochs=min_epochs, eta=eta, min_trials=2)
+        self._whole = whole
+        self._place = place
+
+    def losses(self, trial: Trial) -> Mapping[int, float] | None:
+        """What of a trial of this bracket counts."""
+        return super().losses(trial) if self._whole.bracket(trial.number) == self._place else None

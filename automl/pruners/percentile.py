@@ -5,12 +5,12 @@ any percentile in the median's place, as in Optuna. The best value so far of a t
 others at that epoch.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 
-import numpy as np
-
-from automl.objective import to_loss
+from automl.objective import losses_at, to_loss
 from automl.pruners.base import Pruner
+from automl.pruners.standings import Entry, Standings
 from studies.trial import Trial, TrialState
 from trainers.config import Direction
 from trainers.reporting import Decision
@@ -55,6 +55,7 @@ class PercentilePruner(Pruner):
         self.startup_trials = startup_trials
         self.warmup_epochs = warmup_epochs
         self.interval_epochs = interval_epochs
+        self._standings = Standings(self._losses)
 
     def decide(self, trial: Trial, trials: Sequence[Trial]) -> Decision:
         """Compare the trial with the others at its newest epoch."""
@@ -63,17 +64,22 @@ class PercentilePruner(Pruner):
             return Decision.CONTINUE
         if (epoch - self.warmup_epochs - 1) % self.interval_epochs:
             return Decision.CONTINUE
-        ended = [
-            other
-            for other in trials
-            if other.state in (TrialState.COMPLETE, TrialState.PRUNED)
-            and not other.is_imported  # it has a value, and no curve to compare with
-            and other.number != trial.number
-        ]
-        losses = [to_loss(other.reports[epoch], self.direction) for other in ended if epoch in other.reports]
-        if len(ended) < self.startup_trials or not losses:
+        self._standings.look(trials)
+        losses = self._standings.at(epoch)
+        if self._standings.count < self.startup_trials or not losses:
             return Decision.CONTINUE
         best = min(to_loss(value, self.direction) for value in trial.reports.values())
-        with np.errstate(invalid="ignore"):  # between two infinities
-            limit = float(np.percentile(losses, self.percentile))
-        return Decision.STOP if best > limit else Decision.CONTINUE
+        return Decision.STOP if best > _quantile(losses, self.percentile / 100.0) else Decision.CONTINUE
+
+    def _losses(self, trial: Trial) -> Mapping[int, float] | None:
+        """What ended; an imported result has a value, and no curve to compare with."""
+        if trial.state not in (TrialState.COMPLETE, TrialState.PRUNED) or trial.is_imported:
+            return None
+        return losses_at(trial.reports, trial, self.direction)
+
+
+def _quantile(entries: Sequence[Entry], share: float) -> float:
+    """The loss below which a share of them is, linear between two of them."""
+    place = share * (len(entries) - 1)
+    below, above = entries[math.floor(place)][0], entries[math.ceil(place)][0]
+    return below if below == above else below + (above - below) * (place - math.floor(place))

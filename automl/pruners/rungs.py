@@ -1,7 +1,5 @@
 """The arithmetic of successive halving: at which epochs trials are judged, and who passes."""
 
-from collections.abc import Sequence
-
 __all__ = ["passes", "rung_epochs", "usual_first_rung"]
 
 
@@ -33,15 +31,14 @@ def usual_first_rung(max_epochs: int) -> int:
     return max(1, round(max_epochs / 5))
 
 
-def passes(loss: float, losses: Sequence[float], eta: int) -> bool:
-    """Whether `loss` is within the best 1/eta of `losses`, itself among them.
+def passes(better: int, others: int, eta: int) -> bool:
+    """Whether a trial is within the best 1/eta of those that have been at a rung, itself among them.
 
     At least one passes; a tie with the last one that passes does, too.
 
     Args:
-        loss: the loss of the judged trial at the rung.
-        losses: the losses of all trials that have been at the rung, the judged one included; not empty.
+        better: how many of the others have a smaller loss.
+        others: how many others have been there.
         eta: the reduction factor.
     """
-    kept = max(1, len(losses) // eta)
-    return loss <= sorted(losses)[kept - 1]
+    return better < max(1, (others + 1) // eta)
