@@ -7,7 +7,7 @@ trial of each rung goes on in any case, so that a short search has a result, too
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from automl.objective import losses_at, to_loss
 from automl.pruners.base import Pruner
@@ -18,6 +18,8 @@ from trainers.config import Direction
 from trainers.reporting import Decision
 
 __all__ = ["AshaPromotePruner"]
+
+_REST = "at rest"
 
 
 class AshaPromotePruner(Pruner):
@@ -44,14 +46,13 @@ class AshaPromotePruner(Pruner):
         self.rungs = rung_epochs(usual_first_rung(epochs) if min_epochs is None else min_epochs, epochs, eta)
         self.eta = eta
         self._standings = Standings(self._losses)
-        self._resting = Standings(self._losses_at_rest)
 
     def decide(self, trial: Trial, trials: Sequence[Trial]) -> Decision:
         """Pause the trial at a rung, unless it would be the next to be promoted."""
         if not self.rests(trial):
             return Decision.CONTINUE
         self._standings.look(trials)
-        return Decision.CONTINUE if self._is_passing(trial) and self._is_first(trial, trials) else Decision.PAUSE
+        return Decision.CONTINUE if self._is_passing(trial) and self._is_first(trial) else Decision.PAUSE
 
     def rests(self, trial: Trial) -> bool:
         """Whether the trial stands at a rung; one that was lost right there is judged anew."""
@@ -74,24 +75,24 @@ class AshaPromotePruner(Pruner):
         others, better = self._standings.others_at(trial.last_epoch, trial, loss, by_age=True)
         return better < (others + 1) // self.eta
 
-    def _is_first(self, trial: Trial, trials: Sequence[Trial]) -> bool:
+    def _is_first(self, trial: Trial) -> bool:
         """Whether nobody who rests would be promoted before it."""
-        self._resting.look(trials)
         rung = trial.last_epoch
         for higher in self.rungs[self.rungs.index(rung) + 1 :]:
-            waiting, passing = self._resting.at(higher), len(self._standings.at(higher)) // self.eta
+            waiting, passing = self._standings.at((_REST, higher)), len(self._standings.at(higher)) // self.eta
             if waiting and self._standings.place(higher, waiting[0]) < passing:
                 return False
-        return self._resting.others_at(rung, trial, to_loss(trial.reports[rung], self.direction), by_age=True)[1] == 0
+        loss = to_loss(trial.reports[rung], self.direction)
+        return self._standings.others_at((_REST, rung), trial, loss, by_age=True)[1] == 0
 
     def _entry(self, rung: int, trial: Trial) -> Entry:
         return to_loss(trial.reports[rung], self.direction), trial.number, trial.id
 
-    def _losses(self, trial: Trial) -> Mapping[int, float] | None:
-        """A trial that failed takes nobody's place."""
-        return None if trial.state is TrialState.FAILED else losses_at(self.rungs, trial, self.direction)
-
-    def _losses_at_rest(self, trial: Trial) -> Mapping[int, float] | None:
-        if trial.state is not TrialState.PAUSED or not self.rests(trial):
+    def _losses(self, trial: Trial) -> Mapping[Any, float] | None:
+        """The losses at the rungs, and where the trial rests; one that failed takes nobody's place."""
+        if trial.state is TrialState.FAILED:
             return None
-        return losses_at((trial.last_epoch,), trial, self.direction)
+        losses: dict[Any, float] = {**losses_at(self.rungs, trial, self.direction)}
+        if trial.state is TrialState.PAUSED and self.rests(trial):
+            losses[_REST, trial.last_epoch] = losses[trial.last_epoch]
+        return losses

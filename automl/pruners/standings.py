@@ -1,13 +1,13 @@
-"""Who stands where at each epoch, kept in order from one look at a study to the next.
+"""Who stands where among the trials, kept in order from one look at a study to the next.
 
 A study gives the same object for a trial that has not changed, so that of 50,000 trials only the few that have are read
 anew. What is kept never changes an answer: a pruner with it and one that has just been made say the same.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from studies.trial import Trial
 
@@ -15,22 +15,22 @@ __all__ = ["Entry", "Losses", "Standings"]
 
 Entry: TypeAlias = tuple[float, int, int]
 """Loss, number and key of a trial; the order of these is the order of the trials, a tie going to the older one."""
-Losses: TypeAlias = Callable[[Trial], Mapping[int, float] | None]
-"""Trial -> epoch -> its loss there; None: it does not take part."""
+Losses: TypeAlias = "Callable[[Trial], Mapping[Any, float] | None]"
+"""Trial -> contest, mostly an epoch -> its loss there; None: it does not take part."""
 
 _BLOCK = 512
-_NOTHING: Mapping[int, float] = {}
+_NOTHING: Mapping[Any, float] = {}
 
 
 @dataclass(slots=True)
 class _Part:
     trial: Trial
-    losses: Mapping[int, float]
+    losses: Mapping[Any, float]
     takes_part: bool
 
 
 class Standings:
-    """The losses of a study's trials at the epochs where they count.
+    """The losses of a study's trials in the contests where they count: at epochs, or what else a pruner compares.
 
     Args:
         losses: what of a trial counts; a pure function.
@@ -43,7 +43,7 @@ class Standings:
         self._losses = losses
         self._seen: tuple[Trial, ...] = ()
         self._parts: dict[int, _Part] = {}
-        self._at: dict[int, list[Entry]] = {}
+        self._at: dict[Hashable, list[Entry]] = {}
         self.count = 0
 
     def look(self, trials: Sequence[Trial]) -> None:
@@ -54,29 +54,29 @@ class Standings:
             self._take_changes(new)
         self._seen = new
 
-    def at(self, epoch: int) -> Sequence[Entry]:
-        """Those that take part at an epoch, the best first."""
-        return self._at.get(epoch, ())
+    def at(self, contest: Hashable) -> Sequence[Entry]:
+        """Those that take part in a contest, the best first."""
+        return self._at.get(contest, ())
 
-    def others_at(self, epoch: int, trial: Trial, loss: float, *, by_age: bool = False) -> tuple[int, int]:
-        """How many others take part at an epoch, and how many of them are better than a trial.
+    def others_at(self, contest: Hashable, trial: Trial, loss: float, *, by_age: bool = False) -> tuple[int, int]:
+        """How many others take part in a contest, and how many of them are better than a trial.
 
         Args:
-            epoch: where they are compared.
+            contest: where they are compared.
             trial: whether it was looked at or not.
             loss: what it has there.
             by_age: whether of those with equal losses the older ones are better.
         """
-        entries, own = self.at(epoch), self._parts.get(trial.id)
+        entries, own = self.at(contest), self._parts.get(trial.id)
         mark: Entry | tuple[float] = (loss, trial.number, trial.id) if by_age else (loss,)
         better = bisect_left(entries, mark)
-        if own is None or epoch not in own.losses:
+        if own is None or contest not in own.losses:
             return len(entries), better
-        return len(entries) - 1, better - ((own.losses[epoch], trial.number, trial.id) < mark)
+        return len(entries) - 1, better - ((own.losses[contest], trial.number, trial.id) < mark)
 
-    def place(self, epoch: int, entry: Entry) -> int:
-        """How many are before an entry at an epoch."""
-        return bisect_left(self.at(epoch), entry)
+    def place(self, contest: Hashable, entry: Entry) -> int:
+        """How many are before an entry in a contest."""
+        return bisect_left(self.at(contest), entry)
 
     def _take_changes(self, new: tuple[Trial, ...]) -> bool:
         """Whether these are the trials of the last look, changed or with new ones after them."""
@@ -98,14 +98,14 @@ class Standings:
         losses = self._losses(trial)
         self._parts[trial.id] = _Part(trial, losses or _NOTHING, losses is not None)
         self.count += losses is not None
-        for epoch, loss in (losses or _NOTHING).items():
-            insort(self._at.setdefault(epoch, []), (loss, trial.number, trial.id))
+        for contest, loss in (losses or _NOTHING).items():
+            insort(self._at.setdefault(contest, []), (loss, trial.number, trial.id))
 
     def _leave(self, key: int) -> None:
         part = self._parts.pop(key, None)
         if part is None:
             return
         self.count -= part.takes_part
-        for epoch, loss in part.losses.items():
-            entries = self._at[epoch]
+        for contest, loss in part.losses.items():
+            entries = self._at[contest]
             del entries[bisect_left(entries, (loss, part.trial.number, key))]
