@@ -17,7 +17,7 @@ MAY_IMPORT = {
 }
 HOMES = {
     "ray": {"automl/executors/ray", "automl/integrations/ray_tune"},
-    "optuna.storages": {"studies/storage.py", "studies/schema"},
+    "optuna.storages": {"studies/storage.py", "studies/optuna_in_memory.py", "studies/schema"},
     "torch": {"search_spaces", "trainers", "automl/executors/ray/rank.py"},
 }
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from automl.objective import losses_at, to_loss
 from automl.pruners.base import Pruner
 from automl.pruners.rungs import passes, rung_epochs, usual_first_rung
-from automl.pruners.standings import Standings
+from automl.standings import Standings
 from studies.trial import Trial
 from trainers.config import Direction
 from trainers.reporting import Decision

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from automl.objective import losses_at, to_loss
 from automl.pruners.base import Pruner
 from automl.pruners.rungs import rung_epochs, usual_first_rung
-from automl.pruners.standings import Entry, Standings
+from automl.standings import Entry, Standings
 from studies.trial import Trial, TrialState
 from trainers.config import Direction
 from trainers.reporting import Decision

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from automl.objective import losses_at, to_loss
 from automl.pruners.base import Pruner
-from automl.pruners.standings import Entry, Standings
+from automl.standings import Entry, Standings
 from studies.trial import Trial, TrialState
 from trainers.config import Direction
 from trainers.reporting import Decision

@@ -1,8 +1,8 @@
 """Optuna's tree-structured Parzen estimator on a snapshot in memory.
 
 Source: Bergstra et al. 2011, "Algorithms for Hyper-Parameter Optimization", NeurIPS; multivariate form and constant
-liar as in Optuna 5. The database is never asked: the snapshot becomes an in-memory Optuna study, so that the cost of
-a suggestion has no SQL in it.
+liar as in Optuna 5. The database is never asked: the snapshot becomes an Optuna study in memory, of bounded length, so
+that the cost of a suggestion has no SQL in it and does not grow without end.
 """
 
 import warnings
@@ -16,9 +16,10 @@ from optuna.trial import TrialState as OptunaState
 
 from automl.objective import is_infeasible
 from automl.samplers.base import Sampler
+from automl.samplers.optuna_snapshot import BoundedHistory, FrozenTrials
 from search_spaces.configuration import Configuration
 from search_spaces.space import SearchSpace
-from studies.optuna_chatter import without_chatter
+from studies.optuna_in_memory import study_of
 from studies.trial import Trial, TrialState
 from trainers.config import Direction
 
@@ -59,22 +60,19 @@ class TpeSampler(Sampler):
         if startup_trials < 1:
             raise ValueError(f"startup_trials={startup_trials} must be at least 1")
         self.startup_trials = startup_trials
+        self._history = BoundedHistory(direction)
+        self._learned = FrozenTrials(_frozen)
+        self._infeasible = FrozenTrials(_frozen_infeasible)
 
     def suggest(self, space: SearchSpace, trials: Sequence[Trial], rng: np.random.Generator) -> Configuration:
         """Ask Optuna's sampler, seeded from `rng`, on a study that holds the snapshot."""
-        distributions = space.distributions()
-        learned, infeasible = _frozen_trials(trials, distributions), _frozen_infeasible(trials, distributions)
+        distributions, shown = space.distributions(), self._history(trials)
+        learned, infeasible = self._learned(shown, distributions), self._infeasible(shown, distributions)
         seed, startup = int(rng.integers(2**31)), self.startup_trials
         results = sum(frozen.state is not OptunaState.RUNNING for frozen in learned)
         most = MOST_INFEASIBLE_PER_LEARNED * results if len(learned) >= startup else 0
-        shown = infeasible[max(0, len(infeasible) - most) :]
-        sampler = _estimator(seed, startup, space.is_conditional)
-        storage = optuna.storages.InMemoryStorage()
-        with without_chatter():
-            study_id = storage.create_new_study([_optuna_direction(self.direction)], "snapshot")
-        for frozen in (*learned, *shown):
-            storage.create_new_trial(study_id, template_trial=frozen)
-        study = optuna.load_study(study_name="snapshot", storage=storage, sampler=sampler)
+        avoided = infeasible[max(0, len(infeasible) - most) :]
+        study = study_of([*learned, *avoided], self.direction, _estimator(seed, startup, space.is_conditional))
         # The estimator knows no conditions and no dependent bounds: what must not be there is dropped.
         return space.complete(study.ask(dict(distributions)).params, rng)
 
@@ -86,23 +84,17 @@ def _estimator(seed: int, startup_trials: int, is_conditional: bool) -> optuna.s
         return optuna.samplers.TPESampler(seed=seed, n_startup_trials=startup_trials, group=is_conditional)
 
 
-def _optuna_direction(direction: Direction) -> optuna.study.StudyDirection:
-    return optuna.study.StudyDirection[direction.upper()]
-
-
-def _frozen_trials(trials: Sequence[Trial], distributions: Mapping[str, BaseDistribution]) -> Sequence[FrozenTrial]:
-    """The trials that TPE can learn from: their states are in the table and their values in the present ranges."""
-    return [
-        optuna.trial.create_trial(
-            state=_optuna_state(trial),
-            value=trial.value,
-            params=dict(trial.configuration),
-            distributions={name: distributions[name] for name in trial.configuration},
-            intermediate_values=dict(trial.reports),
-        )
-        for trial in trials
-        if trial.state in _OPTUNA_STATE and _is_within(trial, distributions)
-    ]
+def _frozen(trial: Trial, distributions: Mapping[str, BaseDistribution]) -> FrozenTrial | None:
+    """A trial that TPE can learn from: its state is in the table and its values in the present ranges."""
+    if trial.state not in _OPTUNA_STATE or not _is_within(trial, distributions):
+        return None
+    return optuna.trial.create_trial(
+        state=_optuna_state(trial),
+        value=trial.value,
+        params=dict(trial.configuration),
+        distributions={name: distributions[name] for name in trial.configuration},
+        intermediate_values=dict(trial.reports),
+    )
 
 
 def _optuna_state(trial: Trial) -> OptunaState:
@@ -110,18 +102,16 @@ def _optuna_state(trial: Trial) -> OptunaState:
     return OptunaState.RUNNING if trial.state is TrialState.PAUSED and not trial.reports else _OPTUNA_STATE[trial.state]
 
 
-def _frozen_infeasible(trials: Sequence[Trial], distributions: Mapping[str, BaseDistribution]) -> list[FrozenTrial]:
-    """The trials that cannot be trained, as Optuna's estimator takes them: ended, with a constraint above 0."""
-    return [
-        optuna.trial.create_trial(
-            state=OptunaState.PRUNED,
-            params=dict(trial.configuration),
-            distributions={name: distributions[name] for name in trial.configuration},
-            constraints={"infeasible": 1.0},
-        )
-        for trial in trials
-        if is_infeasible(trial) and _is_within(trial, distributions)
-    ]
+def _frozen_infeasible(trial: Trial, distributions: Mapping[str, BaseDistribution]) -> FrozenTrial | None:
+    """A trial that cannot be trained, as Optuna's estimator takes it: ended, with a constraint above 0."""
+    if not is_infeasible(trial) or not _is_within(trial, distributions):
+        return None
+    return optuna.trial.create_trial(
+        state=OptunaState.PRUNED,
+        params=dict(trial.configuration),
+        distributions={name: distributions[name] for name in trial.configuration},
+        constraints={"infeasible": 1.0},
+    )
 
 
 def _is_within(trial: Trial, distributions: Mapping[str, BaseDistribution]) -> bool:

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from automl.pruners.base import Pruner
-from automl.pruners.standings import Standings
 from automl.registry import available, pruner_class
+from automl.standings import Standings
 from studies.trial import Trial, TrialState
 from tests.automl.pruners.test_all_pruners import OPTIONS
 from tests.helpers.trials import make_trial

@@ -5,7 +5,7 @@ anew. What is kept never changes an answer: a pruner with it and one that has ju
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -73,6 +73,15 @@ class Standings:
         if own is None or contest not in own.losses:
             return len(entries), better
         return len(entries) - 1, better - ((own.losses[contest], trial.number, trial.id) < mark)
+
+    @property
+    def contests(self) -> Collection[Hashable]:
+        """All contests that somebody takes part in, or did."""
+        return self._at.keys()
+
+    def trial(self, entry: Entry) -> Trial:
+        """The trial of an entry, as it was looked at last."""
+        return self._parts[entry[2]].trial
 
     def place(self, contest: Hashable, entry: Entry) -> int:
         """How many are before an entry in a contest."""
