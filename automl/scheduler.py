@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from automl.inheritance import parents_of_unfinished
 from automl.pruners.base import Pruner
 from automl.randomness import suggestion_generator
-from automl.samplers.base import Sampler
+from automl.samplers.base import NothingLeftError, Sampler
 from search_spaces.configuration import Configuration
 from search_spaces.errors import InvalidConfigurationError, SpaceRuleError
 from search_spaces.space import Refusal, SearchSpace
@@ -96,9 +96,10 @@ class Wait:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """Nothing to start ever again."""
+    """Nothing to start ever again; `lacks`: though not all that was planned has a value."""
 
     reason: str
+    lacks: bool = False
 
 
 Step: TypeAlias = Start | StartQueued | RejectQueued | Refuse | Resume | Prune
@@ -225,19 +226,26 @@ class Scheduler:
         seen = [read.trial for read in self._fitting(trials)]
         rng = suggestion_generator(self.seed, queued.number)
         for _ in range(MAX_REPEATS):
-            configuration = self.space.complete({**self.sampler.suggest(self.space, seen, rng), **fixed}, rng)
+            configuration = self.space.complete({**self._proposed(seen, rng), **fixed}, rng)
             if fixed.items() <= configuration.items() and self._refusal(configuration) is None:
                 break
         return self.space.validate({**configuration, **fixed})  # tells what is fixed and cannot be there
+
+    def _proposed(self, seen: Sequence[Trial], rng: "Generator") -> Configuration:
+        """What the sampler would try, to fill in what a person left open; it may want nothing any more."""
+        try:
+            return self.sampler.suggest(self.space, seen, rng)
+        except NothingLeftError:
+            return self.space.sample(rng)
 
     def _propose(self, trials: Sequence[Trial]) -> Action:
         fitting = self._fitting(trials)
         known = {read.key for read in fitting if not read.trial.is_imported}  # what was tried here
         size = self.space.size()
-        if size is not None and len(known) >= size:
+        if size is not None and len(known) >= size and not self.sampler.has_plan:
             return Done(reason=f"search space exhausted: {len(known)} of {size} tried")
         number = max((trial.number for trial in trials), default=-1) + 1
-        if number == 0 and self.space.defaults is not None:
+        if number == 0 and self.space.defaults is not None and not self.sampler.has_plan:
             return _start_unless(number, self.space.defaults, self._refusal(self.space.defaults))
         rng = suggestion_generator(self.seed, number)
         seen = [read.trial for read in fitting]
@@ -245,6 +253,8 @@ class Scheduler:
             configuration = self._new_configuration(seen, known, rng)
         except InvalidConfigurationError as error:
             return Done(reason=f"no configuration was found: {error}")
+        except NothingLeftError as error:
+            return Done(reason=str(error), lacks=error.lacks)
         if configuration is None:
             return Done(reason=f"search space exhausted: all that is different was tried ({len(known)})")
         parent = self.sampler.parent(self.space, configuration, seen) if self.inherits else None
@@ -256,7 +266,7 @@ class Scheduler:
         """The sampler's proposal that was not tried yet; where it has none, a random one; None: there is none left."""
         for _ in range(MAX_REPEATS):
             configuration = self.sampler.suggest(self.space, seen, rng)
-            if self._key(configuration) not in known:
+            if self.sampler.has_plan or self._key(configuration) not in known:
                 return configuration
         for _ in range(MAX_REPEATS):
             configuration = self.space.sample(rng)

@@ -144,6 +144,7 @@ class SearchLoop:
         self._slots = executor.concurrency
         self._waits_since = -1
         self._needs_place = False
+        self._lacks = False
         self._view: View | None = None
         self._seen_at = 0.0
         self._is_new = False
@@ -155,7 +156,7 @@ class SearchLoop:
             while True:
                 reason = self._start_what_fits()
                 if reason is not None and (self._is_at_rest or self._sign.is_grace_over):
-                    return Ending(reason=reason, has_failed=self._sign.has_failed)
+                    return Ending(reason=reason, has_failed=self._sign.has_failed or self._lacks)
                 for event in self._executor.events(POLL_S):
                     self._outcomes.take(event)
                 for work in self._works:
@@ -189,7 +190,7 @@ class SearchLoop:
             action, self._needs_place = self._next_action(view), False
             if isinstance(action, Wait | Done):
                 self._waits_since = len(view.trials)
-                return action.reason if isinstance(action, Done) else None
+                return self._done(action) if isinstance(action, Done) else None
             self._carry_out(action)
             view = self._study.look()
         return None if self._sign.stop is None else self._sign.stop.reason
@@ -218,12 +219,16 @@ class SearchLoop:
         """Why nothing will be started any more, asked while no place is kept for it; None: others may change that."""
         action = self._next_action(view)
         if isinstance(action, Done):
-            return action.reason
+            return self._done(action)
         if isinstance(action, Prune):
             self._carry_out(action)  # it needs no place
         elif not isinstance(action, Wait):
             self._needs_place = True
         return None
+
+    def _done(self, action: Done) -> str:
+        self._lacks = action.lacks
+        return action.reason
 
     def _carry_out(self, action: Step) -> None:
         try:

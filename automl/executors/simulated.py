@@ -97,7 +97,8 @@ def simulate(
     """
     if workers < 1:
         raise ValueError(f"workers={workers} must be at least 1")
-    if trials is None and math.isinf(seconds) and scheduler.space.size() is None:
+    has_end = scheduler.sampler.has_plan or scheduler.space.size() is not None
+    if trials is None and math.isinf(seconds) and not has_end:
         raise ValueError("nothing ends this search: give trials or seconds")
     run = _Run(scheduler, measure, [_queued(number, configuration) for number, configuration in enumerate(queued)])
     return run.to_the_end(workers, trials, seconds)

@@ -12,7 +12,19 @@ from trainers.config import Direction
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-__all__ = ["Sampler"]
+__all__ = ["NothingLeftError", "Sampler"]
+
+
+class NothingLeftError(Exception):
+    """A sampler has proposed all that it wants to.
+
+    Attributes:
+        lacks: whether something of it has no value, and will get none.
+    """
+
+    def __init__(self, message: str, *, lacks: bool = False) -> None:
+        super().__init__(message)
+        self.lacks = lacks
 
 
 class Sampler(ABC):
@@ -26,6 +38,9 @@ class Sampler(ABC):
 
     has_parents: ClassVar[bool] = False
     """Whether proposals descend from trials, whose weights they may begin with; `parents` and `parent` say which."""
+    has_plan: ClassVar[bool] = False
+    """Whether proposals are a plan of its own: the space's defaults do not come first, and what was tried before is
+    meant to be tried again."""
 
     def __init__(self, direction: Direction) -> None:
         self.direction: Direction = direction
@@ -43,6 +58,9 @@ class Sampler(ABC):
 
         Returns:
             A valid configuration; it may be infeasible or known already, the scheduler looks after that.
+
+        Raises:
+            NothingLeftError: it has proposed all that it wants to.
         """
 
     def parents(self, space: SearchSpace, trials: Sequence[Trial]) -> Sequence[Trial]:
