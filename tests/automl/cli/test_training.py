@@ -41,7 +41,8 @@ def search(folder: Path, *arguments: str | int) -> Ended:
 @pytest.mark.ray
 def test_search_on_two_ranks_trains_every_trial_on_both(tmp_path: Path) -> None:
     study = study_of(tmp_path)
-    ended = search(tmp_path, "--procs-per-trial", 2, "--concurrency", 1, "--trials", 2, "--epochs", 2)
+    arguments = ("--procs-per-trial", 2, "--concurrency", 1, "--trials", 2, "--epochs", 2, "--pruner", "none")
+    ended = search(tmp_path, *arguments)
     trials = study.trials()
     assert [(trial.state, list(trial.reports)) for trial in trials] == [(TrialState.COMPLETE, [1, 2])] * 2
     assert [trial.attributes["world_size"] for trial in trials] == [2, 2]
