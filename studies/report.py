@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from html import escape
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from studies.figures.snapshot import NotDefined, StudyLike, StudySnapshot, snapshot_of
+from studies.html_page import figure_card, html_page
 from studies.trial import JsonScalar, TrialState
 from studies.whole_file import written_beside
 
@@ -17,18 +17,13 @@ if TYPE_CHECKING:
 
     from search_spaces.graph import NetworkGraph
     from search_spaces.space import SearchSpace
-    from studies.figures.gallery import FigureKind
 
 __all__ = ["render_report", "write_report"]
-
-# The page runs its own scripts and fetches nothing at all.
-_POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 
 _CELL_CAPTION = (
     "<figcaption><h3>Its cell</h3><p>Nodes are feature maps that add up what enters; "
     "dashed operations lie on no path and are not built.</p></figcaption>"
 )
-_NO_SCRIPT = '<noscript><p class="note">A script in this page draws the figures; it is switched off.</p></noscript>'
 
 
 def write_report(
@@ -85,12 +80,12 @@ def render_report(
     body = [sections.header(overview), sections.key_numbers(overview), sections.summary(overview)]
     if snapshot.best is not None:
         body.append(_best(snapshot, roles or {}, graph))
-    figures, data = _figures(snapshot)
-    body.append(figures)
+    section, figures = _figures(snapshot)
+    body.append(section)
     body.append(_tables(snapshot))
     moment = (written_at or datetime.now(UTC)).astimezone(UTC)
     body.append(f"<footer>Written {moment:%Y-%m-%d %H:%M} UTC. This page works offline.</footer>")
-    return _page(snapshot.name, "".join(body), data)
+    return html_page(f"{snapshot.name}: study report", "".join(body), figures)
 
 
 def _best(
@@ -112,43 +107,23 @@ def _best(
     return f'<section><h2>Best configuration</h2><div class="figures">{drawing}{table}</div></section>'
 
 
-def _figures(snapshot: StudySnapshot) -> tuple[str, str]:
-    """Return the section of all figures, and the JSON object of those that are defined."""
+def _figures(snapshot: StudySnapshot) -> "tuple[str, Mapping[str, Figure]]":
+    """Return the section of all figures, and those that are defined."""
     from studies.figures.gallery import FIGURES
 
-    cards, data, missing = [], [], []
+    cards, missing = [], []
+    drawn: dict[str, Figure] = {}
     for name, kind in FIGURES.items():
         try:
             figure = kind.draw(snapshot)
         except NotDefined as nothing:
             missing.append(f"<li>{escape(kind.title)}: not defined ({escape(nothing.reason)}).</li>")
         else:
-            cards.append(_card(name, kind, figure))
-            data.append(f'"{name}":{_json(figure)}')
+            cards.append(figure_card(name, kind.title, kind.explanation, figure, is_wide=kind.wide))
+            drawn[name] = figure
     shown = f'<h2>Figures</h2><div class="figures">{"".join(cards)}</div>' if cards else ""
     hidden = f'<h2>Figures not shown</h2><ul class="card missing">{"".join(missing)}</ul>' if missing else ""
-    return f"<section>{shown}{hidden}</section>", f"{{{','.join(data)}}}"
-
-
-def _card(name: str, kind: "FigureKind", figure: "Figure") -> str:
-    from studies.figures.style import note_of
-
-    note = note_of(figure)
-    remark = f'<p class="note">{escape(note)}</p>' if note else ""
-    return (
-        f'<figure class="card{" wide" if kind.wide else ""}"><figcaption><h3>{escape(kind.title)}</h3>'
-        f"<p>{escape(kind.explanation)}</p></figcaption>"
-        f'<div class="scroll"><div class="plot" id="figure-{name}" style="height:{int(figure.layout.height)}px"></div>'
-        f"</div>{remark}</figure>"
-    )
-
-
-def _json(figure: "Figure") -> str:
-    """Return strict JSON that cannot end the script element that holds it."""
-    import plotly.io
-
-    text: str = plotly.io.to_json(figure, validate=False, engine="json")
-    return text.replace("<", "\\u003c")
+    return f"<section>{shown}{hidden}</section>", drawn
 
 
 def _tables(snapshot: StudySnapshot) -> str:
@@ -162,21 +137,3 @@ def _tables(snapshot: StudySnapshot) -> str:
     if any(trial.state in (TrialState.FAILED, TrialState.INFEASIBLE) for trial in snapshot.trials):
         parts.append(f'<h2>Failures</h2><div class="card">{sections.failures(snapshot)}</div>')
     return f"<section>{''.join(parts)}</section>" if parts else ""
-
-
-def _page(name: str, body: str, figures: str) -> str:
-    from plotly.offline import get_plotlyjs
-
-    assets = resources.files("studies.figures").joinpath("page")
-    style = assets.joinpath("page.css").read_text(encoding="utf-8")
-    script = assets.joinpath("page.js").read_text(encoding="utf-8")
-    library = "" if figures == "{}" else f"<script>{get_plotlyjs()}</script>"
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
-        f'<title>{escape(name)}: study report</title><link rel="icon" href="data:,"><style>{style}</style></head>'
-        f"<body><main>{body}</main>{_NO_SCRIPT}"
-        f'<script type="application/json" id="figures">{figures}</script>'
-        f"{library}<script>{script}</script></body></html>"
-    )

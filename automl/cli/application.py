@@ -32,6 +32,10 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "best": ("automl.cli.studies", "Print the best complete trials of a study."),
     "report": ("automl.cli.report", "Write one self-contained HTML page with what the study has found."),
     "export": ("automl.cli.export", "Write all trials of a study as CSV, JSON or parquet."),
+    "simulate": (
+        "automl.cli.simulate",
+        "Try samplers and pruners on a table of trainings, or pruners on a finished study, without training anything.",
+    ),
     "storage": ("automl.cli.storage", "Bring the tables of a database to the form that this version needs."),
     "doctor": ("automl.cli.doctor", "Look at what a search needs on this machine, and say what is wrong."),
     "spaces": ("automl.cli.spaces", "List the search spaces, show one, or check one of your own."),

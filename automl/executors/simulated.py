@@ -22,10 +22,17 @@ __all__ = ["Happening", "Measure", "Measured", "Simulation", "simulate"]
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What an epoch of a training brings: the objective, and how long it takes, in seconds."""
+    """What an epoch of a training brings.
+
+    Attributes:
+        value: the objective; one that is not finite lets the trial fail.
+        seconds: how long the epoch takes.
+        is_last: whether the training is complete with it, before the epochs of a full one, unless the pruner ends it.
+    """
 
     value: float
     seconds: float = 1.0
+    is_last: bool = False
 
 
 Measure: TypeAlias = Callable[[Configuration, int, int], Measured]
@@ -81,6 +88,7 @@ def simulate(
     trials: int | None = None,
     seconds: float = math.inf,
     queued: Sequence[Configuration] = (),
+    resume_s: float = 0.0,
 ) -> Simulation:
     """Run a search without trainings.
 
@@ -91,6 +99,7 @@ def simulate(
         trials: the budget; None: no end but that of time, or of the space.
         seconds: when the clock stops; what runs then stays as it is.
         queued: configurations to be trained before the sampler's proposals.
+        resume_s: what it takes to go on with a trial that rested, in seconds.
 
     Raises:
         ValueError: there are no workers, or there would be no end.
@@ -100,7 +109,8 @@ def simulate(
     has_end = scheduler.sampler.has_plan or scheduler.space.size() is not None
     if trials is None and math.isinf(seconds) and not has_end:
         raise ValueError("nothing ends this search: give trials or seconds")
-    run = _Run(scheduler, measure, [_queued(number, configuration) for number, configuration in enumerate(queued)])
+    first = [_queued(number, configuration) for number, configuration in enumerate(queued)]
+    run = _Run(scheduler, measure, first, resume_s)
     return run.to_the_end(workers, trials, seconds)
 
 
@@ -109,10 +119,12 @@ class _Run:
     scheduler: Scheduler
     measure: Measure
     trials: list[Trial]
+    resume_s: float
     clock_s: float = 0.0
-    coming: list[tuple[float, int, int]] = field(default_factory=list)  # when, order, number
+    coming: list[tuple[float, int, int, Measured]] = field(default_factory=list)  # when, order, number, what
     happenings: list[Happening] = field(default_factory=list)
     started: int = 0
+    done: set[int] = field(default_factory=set)  # numbers of trials with nothing left to train
 
     def to_the_end(self, workers: int, budget: int | None, seconds: float) -> Simulation:
         while True:
@@ -122,8 +134,8 @@ class _Run:
             if self.coming[0][0] > seconds:
                 self.clock_s = seconds
                 return self._ended(f"{seconds:g} s are over")
-            self.clock_s, _, number = heapq.heappop(self.coming)
-            self._report(self.trials[number])
+            self.clock_s, _, number, measured = heapq.heappop(self.coming)
+            self._report(self.trials[number], measured)
 
     def _start(self, workers: int, budget: int | None) -> str | None:
         """Start trials until all workers are busy; return why nothing will be started any more, or None."""
@@ -145,7 +157,8 @@ class _Run:
             case StartQueued():
                 self._begin(replace(action.trial, configuration=action.configuration, state=TrialState.RUNNING))
             case Resume():
-                self._begin(replace(action.trial, state=TrialState.RUNNING, attempt=action.trial.attempt + 1))
+                again = replace(action.trial, state=TrialState.RUNNING, attempt=action.trial.attempt + 1)
+                self._begin(again, self.resume_s)
             case Refuse():
                 self._change(_trial(action.number, action.configuration, TrialState.INFEASIBLE, cause=action.reason))
             case RejectQueued():
@@ -153,27 +166,34 @@ class _Run:
             case Prune():
                 self._change(replace(action.trial, state=TrialState.PRUNED))
 
-    def _begin(self, trial: Trial) -> None:
+    def _begin(self, trial: Trial, delay_s: float = 0.0) -> None:
         self._set(trial)
-        self._go_on(trial)
+        if trial.number in self.done:
+            self._complete(trial)
+        else:
+            self._go_on(trial, delay_s)
 
-    def _go_on(self, trial: Trial) -> None:
+    def _go_on(self, trial: Trial, delay_s: float = 0.0) -> None:
         measured = self.measure(Configuration(trial.configuration), trial.number, trial.last_epoch + 1)
         self.started += 1
-        heapq.heappush(self.coming, (self.clock_s + measured.seconds, self.started, trial.number))
+        due_s = self.clock_s + delay_s + measured.seconds
+        heapq.heappush(self.coming, (due_s, self.started, trial.number, measured))
 
-    def _report(self, before: Trial) -> None:
-        epoch = before.last_epoch + 1
-        value = self.measure(Configuration(before.configuration), before.number, epoch).value
-        if not is_finite(value):
+    def _report(self, before: Trial, measured: Measured) -> None:
+        if not is_finite(measured.value):
             self._change(replace(before, state=TrialState.FAILED, cause="non_finite"))
             return
-        trial = replace(before, reports={**before.reports, epoch: value})
+        epoch = before.last_epoch + 1
+        trial = replace(before, reports={**before.reports, epoch: measured.value})
         self._set(trial)
         if epoch >= self.scheduler.pruner.epochs:
             self._complete(trial)
             return
+        if measured.is_last:
+            self.done.add(trial.number)
         match self.scheduler.decide(trial, tuple(self.trials)):
+            case Decision.CONTINUE if measured.is_last:
+                self._complete(trial)
             case Decision.CONTINUE:
                 self._change(trial)
                 self._go_on(trial)

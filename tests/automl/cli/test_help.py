@@ -75,6 +75,7 @@ def test_help_costs_less_than_half_a_second() -> None:
         pytest.param(["status", "--help"], HEAVY, id="help of status"),
         pytest.param(["enqueue", "--help"], HEAVY, id="help of enqueue"),
         pytest.param(["stop", "--help"], HEAVY, id="help of stop"),
+        pytest.param(["simulate", "--help"], HEAVY, id="help of simulate"),
     ],
 )
 def test_help_loads_nothing_heavy(arguments: list[str], light: set[str]) -> None:

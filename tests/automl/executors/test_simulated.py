@@ -80,6 +80,30 @@ def test_value_that_is_no_number_ends_its_trial() -> None:
     ] * 2
 
 
+@pytest.mark.parametrize("pruner", ["none", "asha", "asha_promote"])
+def test_training_that_is_complete_early_has_no_more_epochs(pruner: str) -> None:
+    asked: list[int] = []
+
+    def short(configuration: Configuration, number: int, epoch: int) -> Measured:
+        asked.append(epoch)
+        return Measured(toy(configuration, number, epoch).value, is_last=epoch == 4)
+
+    found = simulate(scheduler(pruner=pruner), short, trials=12, workers=2)
+    assert max(asked) == 4
+    assert {trial.last_epoch for trial in found.trials if trial.state is TrialState.COMPLETE} == {4}
+    assert all(trial.state.is_ended for trial in found.trials)
+
+
+def test_going_on_takes_its_time() -> None:
+    at_once, slowly = (
+        simulate(scheduler(pruner="asha_promote"), toy, trials=20, resume_s=resume_s) for resume_s in (0.0, 100.0)
+    )
+    resumed = sum(trial.attempt - 1 for trial in slowly.trials)
+    assert outcomes(slowly.trials) == outcomes(at_once.trials)
+    assert resumed > 0
+    assert slowly.seconds == pytest.approx(at_once.seconds + 100.0 * resumed)
+
+
 def test_finite_space_ends_by_itself() -> None:
     space = SearchSpace("small", {"x": Categorical(choices=(0.1, 0.2, 0.3))})
     found = simulate(scheduler(pruner="none", space=space), toy, workers=2)
