@@ -83,18 +83,19 @@ def _module(name: str, origin: str) -> "SpaceModule":
 def _list(as_json: bool) -> int:
     from search_spaces import catalog
 
-    found = [catalog.load(name).SPACE for name in catalog.available()]
+    modules = [catalog.load(name) for name in catalog.available()]
+    found = [(module.SPACE, _counted(module)["different"]) for module in modules]
     if as_json:
         facts = [
             {
                 "name": space.name,
                 "task": space.task,
                 "size": space.size(),
-                "different": space.different(),
+                "different": different,
                 "has_defaults": space.defaults is not None,
                 "description": space.description,
             }
-            for space in found
+            for space, different in found
         ]
         typer.echo(json.dumps(facts, indent=2))
         return 0
@@ -104,11 +105,11 @@ def _list(as_json: bool) -> int:
             space.task,
             len(space.parameters),
             count_in_words(space.size()),
-            count_in_words(space.different(), none="-"),
+            count_in_words(different, none="-"),
             "yes" if space.defaults is not None else "no",
             space.description,
         )
-        for space in found
+        for space, different in found
     ]
     for line in table(("space", "task", "parameters", "size", "networks", "defaults", "description"), rows):
         typer.echo(line)
@@ -120,18 +121,17 @@ def _describe(name: str, data: str | None, as_json: bool) -> int:
 
     with prints_aside(as_json):
         module = _module(name, "the command line")
-        space, own = module.SPACE, _own_facts(module)
-        different, example = _different(space), _example(name, module, data)
+        space, counted = module.SPACE, _counted(module)
+        example = _example(name, module, data)
     if as_json:
-        facts = {"size": space.size(), "different": different, "notes": list(space.notes)}
-        typer.echo(json.dumps({**space.to_json(), **facts, **own, "example": example}, indent=2))
+        facts = {"size": space.size(), **counted, "notes": list(space.notes)}
+        typer.echo(json.dumps({**space.to_json(), **facts, "example": example}, indent=2))
         return 0
     typer.echo(f"{space.name}: {space.description}" if space.description else space.name)
     for line in table(("parameter", "role", "values", "default", "condition"), parameter_rows(space)):
         typer.echo(line)
     counts = [f"{count_in_words(space.size())} configurations"]
-    counts += [] if different is None else [f"{count_in_words(different)} different networks"]
-    counts += [f"{count:,} {fact.replace('_', ' ')}" for fact, count in own.items()]
+    counts += [_count_in_words(fact, count) for fact, count in counted.items() if count is not None]
     typer.echo(f"\n{', '.join(counts)}; {f'task {space.task}' if builds_or_trains(module) else NO_NETWORK}")
     for note in space.notes:
         typer.echo(f"note: {note}")
@@ -140,8 +140,8 @@ def _describe(name: str, data: str | None, as_json: bool) -> int:
     return 0
 
 
-def _different(space: "SearchSpace") -> int | None:
-    """How many networks differ.
+def _counted(module: "SpaceModule") -> dict[str, int | None]:
+    """How many networks differ, and what a module counts itself; it may count otherwise what differs.
 
     Raises:
         InvalidSpecError: the space's own code, which tells which are the same, fails.
@@ -149,17 +149,18 @@ def _different(space: "SearchSpace") -> int | None:
     from automl.errors import InvalidSpecError
     from search_spaces.own_code import OWN_CODE_ERRORS
 
+    tell = getattr(module, "facts", dict)
     try:
-        return space.different()
+        return {"different": module.SPACE.different(), **tell()}
     except OWN_CODE_ERRORS as error:
         problem = f"different networks cannot be counted: {fault_in_words(error)}"
-        raise InvalidSpecError([problem], f"space '{space.name}'") from error
+        raise InvalidSpecError([problem], f"space '{module.SPACE.name}'") from error
 
 
-def _own_facts(module: "SpaceModule") -> Mapping[str, Any]:
-    """What a module counts itself."""
-    tell = getattr(module, "facts", None)
-    return {} if tell is None else dict(tell())
+def _count_in_words(fact: str, count: int) -> str:
+    if fact == "different":
+        return f"{count_in_words(count)} different networks"
+    return f"{count:,} {fact.replace('_', ' ')}"
 
 
 def _example(name: str, module: "SpaceModule", data: str | None) -> dict[str, Any] | None:
