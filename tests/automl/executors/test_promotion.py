@@ -29,7 +29,6 @@ def searched(folder: Path, **fields: Any) -> Sequence[Trial]:
         "sampler": "random",
         "pruner": "tests.helpers.pruners:Halving",
         "concurrency": 1,
-        "cpus_per_trial": 1,
     }
     outcome = api.search(**{**known, **fields})
     assert outcome.exit_code == 0
@@ -47,11 +46,11 @@ def reserved() -> set[str]:
 @pytest.mark.usefixtures("ray_cluster")
 def test_promoted_networks_go_on_as_if_they_had_never_rested(tmp_path: Path) -> None:
     before = reserved()
-    trials = searched(tmp_path, space="nas_small", trials=4, epochs=4)
+    trials = searched(tmp_path, space="nas_small", trials=4, epochs=4, cpus_per_trial=1)
     assert reserved() == before
     assert all(trial.state.is_ended for trial in trials)
     assert any(trial.attempt > 1 and trial.state is TrialState.COMPLETE for trial in trials)
-    unbroken = searched(tmp_path, space="nas_small", trials=4, epochs=4, pruner="none", study="unbroken")
+    unbroken = searched(tmp_path, space="nas_small", trials=4, epochs=4, pruner="none", study="unbroken", cpus_per_trial=1)
     for trial, whole in zip(trials, unbroken, strict=True):
         assert trial.configuration == whole.configuration
         assert trial.reports == {epoch: whole.reports[epoch] for epoch in trial.reports}
