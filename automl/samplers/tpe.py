@@ -72,16 +72,38 @@ class TpeSampler(Sampler):
         results = sum(frozen.state is not OptunaState.RUNNING for frozen in learned)
         most = MOST_INFEASIBLE_PER_LEARNED * results if len(learned) >= startup else 0
         avoided = infeasible[max(0, len(infeasible) - most) :]
-        study = study_of([*learned, *avoided], self.direction, _estimator(seed, startup, space.is_conditional))
+        seen = [*learned, *avoided]
+        shared = None if space.is_conditional else _shared(seen, distributions)
+        study = study_of(seen, self.direction, _estimator(seed, startup, shared))
         # The estimator knows no conditions and no dependent bounds: what must not be there is dropped.
         return space.complete(study.ask(dict(distributions)).params, rng)
 
 
-def _estimator(seed: int, startup_trials: int, is_conditional: bool) -> optuna.samplers.TPESampler:
-    """Optuna's estimator; where parameters are not always there, it models those together that occur together."""
+class _Estimator(optuna.samplers.TPESampler):
+    """Optuna's estimator, which is told the parameters that all trials share: it spends half its time on finding out.
+
+    Where parameters are not always there, it models those together that occur together, and is told nothing.
+    """
+
+    def __init__(self, shared: dict[str, BaseDistribution] | None, *, seed: int, startup_trials: int) -> None:
+        super().__init__(seed=seed, n_startup_trials=startup_trials, group=shared is None)
+        self._shared = shared
+
+    def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        return super().infer_relative_search_space(study, trial) if self._shared is None else self._shared
+
+
+def _estimator(seed: int, startup_trials: int, shared: dict[str, BaseDistribution] | None) -> _Estimator:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)  # groups, since 2021
-        return optuna.samplers.TPESampler(seed=seed, n_startup_trials=startup_trials, group=is_conditional)
+        return _Estimator(shared, seed=seed, startup_trials=startup_trials)
+
+
+def _shared(seen: Sequence[FrozenTrial], distributions: Mapping[str, BaseDistribution]) -> dict[str, BaseDistribution]:
+    """What Optuna's intersection of search spaces would find, in its order; trials hold these very distributions."""
+    ended = [frozen for frozen in seen if frozen.state.is_finished()]
+    names = sorted(set(distributions).intersection(*(frozen.params for frozen in ended))) if ended else ()
+    return {name: distributions[name] for name in names if not distributions[name].single()}
 
 
 def _frozen(trial: Trial, distributions: Mapping[str, BaseDistribution]) -> FrozenTrial | None:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpotrf, dpotri
+from scipy.linalg.blas import dtrsm
+from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
 __all__ = ["Hyperparameters", "Pairs", "Posterior", "Prior", "fit", "prior_for"]
 
@@ -67,12 +68,18 @@ class Pairs:
 
     Args:
         distances: dimension x point x point.
+
+    Attributes:
+        count: points.
+        places: of the pairs in a square matrix, which is stored column by column.
+        distances: dimension x pair.
     """
 
     def __init__(self, distances: Array) -> None:
         self.count = distances.shape[1]
-        self.first, self.second = np.triu_indices(self.count, 1)
-        self.distances = np.ascontiguousarray(distances[:, self.first, self.second])
+        first, second = np.triu_indices(self.count, 1)
+        self.places = second * self.count + first
+        self.distances = np.ascontiguousarray(distances[:, first, second])
 
 
 def fit(pairs: Pairs, targets: Array, prior: Prior, start: Array, *, steps: int, first_step: float) -> Hyperparameters:
@@ -102,35 +109,51 @@ def fit(pairs: Pairs, targets: Array, prior: Prior, start: Array, *, steps: int,
 def _gradient(pairs: Pairs, targets: Array, given: Hyperparameters) -> Array:
     """The gradient of the log marginal likelihood with respect to the logarithms of the hyperparameters."""
     weights, amplitude, noise = given.weights, given.amplitude, given.noise
-    correlation, slope = _matern(weights @ pairs.distances)
-    kernel = np.zeros((pairs.count, pairs.count), order="F")
-    kernel[pairs.first, pairs.second] = amplitude * correlation
-    np.fill_diagonal(kernel, amplitude + noise)
-    inverse = _inverse(kernel)
-    alpha = inverse @ targets
-    sensitivity = 0.5 * (alpha[pairs.first] * alpha[pairs.second] - inverse[pairs.first, pairs.second])
+    scaled, decay = _scaled(weights @ pairs.distances)
+    correlation = _correlation(scaled, decay)
+    slope = (-5.0 / 6.0) * (1.0 + scaled) * decay
+    kernel = np.zeros(pairs.count * pairs.count)
+    kernel[pairs.places] = amplitude * correlation
+    kernel[:: pairs.count + 1] = amplitude + noise
+    factor = _factor(kernel.reshape(pairs.count, pairs.count, order="F"))
+    inverse, _ = dpotri(factor, lower=0)  # its upper triangle, which is all that is read below
+    alpha, _ = dpotrs(factor, targets, lower=0)
+    sensitivity = 0.5 * (np.outer(alpha, alpha) - inverse.T).take(pairs.places)
     trace = 0.5 * float(alpha @ alpha - np.trace(inverse))
     of_weights = 2.0 * amplitude * weights * (pairs.distances @ (sensitivity * slope))
     of_amplitude = amplitude * (2.0 * float(sensitivity @ correlation) + trace)
     return np.concatenate([of_weights, [of_amplitude, (noise - JITTER) * trace]])
 
 
-def _matern(squared: Array) -> tuple[Array, Array]:
-    """The correlation at squared distances, and its derivative there."""
-    scaled = np.sqrt(5.0 * np.maximum(squared, 0.0))
-    decay = np.exp(-scaled)
-    return (1.0 + scaled + scaled * scaled / 3.0) * decay, (-5.0 / 6.0) * (1.0 + scaled) * decay
+def _scaled(squared: Array) -> tuple[Array, Array]:
+    """Distances from squared ones in the kernel's scale, and how the kernel decays with them."""
+    scaled = np.maximum(squared, 0.0)
+    scaled *= 5.0
+    np.sqrt(scaled, out=scaled)
+    return scaled, np.exp(-scaled)
 
 
-def _inverse(kernel: Array) -> Array:
-    """The inverse of a positive definite matrix, of which the upper triangle is read."""
+def _correlation(scaled: Array, decay: Array) -> Array:
+    """Matern 5/2: (1 + s + s^2 / 3) e^-s."""
+    found = scaled * (1.0 / 3.0)
+    found += 1.0
+    found *= scaled
+    found += 1.0
+    found *= decay
+    return found
+
+
+def _factor(kernel: Array) -> Array:
+    """The upper Cholesky factor of a kernel's matrix, of which the upper triangle is read.
+
+    Where rounding has made the matrix indefinite, as much as it takes is added to its diagonal.
+    """
     factor, failed = dpotrf(kernel, lower=0, clean=0)
-    if not failed:
-        inverse, failed = dpotri(factor, lower=0)
-    if failed:  # rounding; the pseudo-inverse is of the nearest matrix that has one
-        return np.asarray(np.linalg.pinv(np.triu(kernel) + np.triu(kernel, 1).T, hermitian=True), dtype=np.float64)
-    upper = np.triu(inverse, 1)
-    return np.asarray(np.triu(inverse) + upper.T)
+    extra = JITTER * float(kernel[0, 0])
+    while failed:
+        extra *= 10.0
+        factor, failed = dpotrf(kernel + extra * np.eye(len(kernel)), lower=0, clean=0)
+    return np.asarray(factor, dtype=np.float64)
 
 
 class Posterior:
@@ -156,29 +179,35 @@ class Posterior:
         self._scale = np.sqrt(hyperparameters.weights)[dimension_of]
         self._amplitude = hyperparameters.amplitude
         observed = points * self._scale
-        inverse = self._inverse_of(observed, hyperparameters.noise)
-        self._alpha = inverse @ targets
-        self._observed, self._known, self._inverse = observed, observed, inverse
+        factor = self._factor_of(observed, hyperparameters.noise)
+        self._alpha, _ = dpotrs(factor, targets, lower=0)
+        self._observed, self._known, self._factor = observed, observed, factor
         if len(pending):
             self._known = np.concatenate([observed, pending * self._scale])
-            self._inverse = self._inverse_of(self._known, hyperparameters.noise)
+            self._factor = self._factor_of(self._known, hyperparameters.noise)
 
     def mean(self, points: Array) -> Array:
         """What is expected at embedded points."""
-        return self._kernel(points * self._scale, self._observed) @ self._alpha
+        return np.asarray(self._kernel(self._observed, points * self._scale).T @ self._alpha)
 
     def mean_and_deviation(self, points: Array) -> tuple[Array, Array]:
         """What is expected at embedded points, and its standard deviation."""
-        kernel = self._kernel(points * self._scale, self._known)
-        mean = kernel[:, : len(self._observed)] @ self._alpha
-        variance = self._amplitude - np.einsum("ij,ij->i", kernel @ self._inverse, kernel)
+        kernel = self._kernel(self._known, points * self._scale)
+        mean = self._alpha @ kernel[: len(self._observed)]
+        explained = dtrsm(1.0, self._factor, kernel, lower=0, trans_a=1)
+        variance = self._amplitude - np.einsum("ij,ij->j", explained, explained)
         return mean, np.sqrt(np.maximum(variance, 1e-12))
 
-    def _inverse_of(self, scaled: Array, noise: float) -> Array:
+    def _factor_of(self, scaled: Array, noise: float) -> Array:
         kernel = self._kernel(scaled, scaled)
         np.fill_diagonal(kernel, self._amplitude + noise)
-        return _inverse(np.asfortranarray(kernel))
+        return _factor(kernel)
 
     def _kernel(self, first: Array, second: Array) -> Array:
-        squared = (first * first).sum(axis=1)[:, None] + (second * second).sum(axis=1) - 2.0 * (first @ second.T)
-        return self._amplitude * _matern(squared)[0]
+        """Covariances, row of `first` x row of `second`, in Fortran's order as LAPACK wants them."""
+        squared = (second @ (-2.0 * first).T).T
+        squared += (first * first).sum(axis=1)[:, None]
+        squared += (second * second).sum(axis=1)
+        kernel = _correlation(*_scaled(squared))
+        kernel *= self._amplitude
+        return kernel
