@@ -27,6 +27,7 @@ from automl.errors import InvalidSpecError, SearchCutOffError, WorkersLostError
 from automl.evaluation import measure_on_test_split, test_score
 from automl.executors.base import Executor
 from automl.interrupt import Interrupt, interruptible
+from automl.network_promise import promise_of
 from automl.observer import Observer
 from automl.outbox import Outbox
 from automl.plan import plan_mistakes
@@ -243,6 +244,10 @@ def _search(
 ) -> Ending:
     limits = CostLimits(spec, data) if spec.make_trainer().has_networks else None
     scheduler = _scheduler(spec, history, limits)
+    if (name := scheduler.sampler.scored_by) is not None:
+        scheduler.sampler.score = promise_of(spec, data, name)
+    for note in scheduler.sampler.notes(spec.search_space, spec.trials):
+        _log.info("study=%s %s", study.name, note)
     artifacts = _artifacts(spec, study.storage_url)
     observer.begin(spec, study, executor.concurrency)
     try:

@@ -106,12 +106,12 @@ class SearchSpec(BaseModel):
     set: Mapping[str, JsonScalar] = {}
     """Training parameter with one value for all trials, such as optimizer=sgd, also instead of being searched; may be
     given several times."""
-    sampler: str = "tpe"
-    """How configurations are proposed."""
+    sampler: str = "auto"
+    """How configurations are proposed; auto: by the method that suits the space, which is told."""
     sampler_option: Mapping[str, JsonScalar] = {}
     """Setting of the sampler, such as population_size=20; may be given several times."""
     inherit_weights: bool = False
-    """Let a trial that descends from another one begin with its weights as far as they fit; of --sampler evolution."""
+    """Let a trial that descends from another one begin with its weights as far as they fit; not with any --sampler."""
     pruner: str = Field(default=None, validate_default=True)
     """Which trials are stopped early. Default: asha_promote, or asha where a trainer of one's own may keep no
     checkpoints to go on from."""
@@ -240,7 +240,10 @@ class SearchSpec(BaseModel):
     @classmethod
     def _sampler_has_these_options(cls, value: Mapping[str, JsonScalar], info: ValidationInfo) -> object:
         if "sampler" in info.data:
-            make_sampler(info.data["sampler"], "minimize", value)  # its ValueError is collected
+            sampler = make_sampler(info.data["sampler"], "minimize", value)  # its ValueError is collected
+            trainer = _trainer(info.data)
+            if sampler.scored_by is not None and trainer is not None and not trainer.has_networks:
+                raise ValueError(f"no network can be scored by {sampler.scored_by}: the training builds them itself")
         return value
 
     @field_validator("pruner_option")

@@ -67,6 +67,11 @@ class Categorical(ParameterBase):
         choice: JsonScalar = self.choices[int(rng.integers(len(self.choices)))]
         return choice
 
+    def quantile(self, share: float) -> JsonScalar:
+        """Return the choice that a share of all draws lies before, from 0 up to, but without, 1."""
+        choice: JsonScalar = self.choices[int(share * len(self.choices))]
+        return choice
+
     def problem(self, value: object) -> str | None:
         """Return why the value is not allowed, or None; a value of another type is another value."""
         if self._place(value) is not None:

@@ -74,6 +74,10 @@ class Float(Number):
             return self._on_grid(int(rng.integers(self._steps() + 1)))
         return self.at(float(rng.random()))
 
+    def quantile(self, share: float) -> float:
+        """Return the value that a share of all draws lies below, from 0 up to, but without, 1."""
+        return self.at(share) if self.step is None else self._on_grid(int(share * (self._steps() + 1)))
+
     def problem(self, value: object) -> str | None:
         """Return why the value is not allowed, or None; an int is taken as the same real number."""
         if not is_number(value):

@@ -70,10 +70,16 @@ class Integer(Number):
     def sample(self, rng: "Generator") -> int:
         """Draw a value: uniform, or nearly uniform in the logarithm."""
         if self.log:
-            # Half a number more at both ends, or the first and the last would come half as often.
-            drawn = round(between(float(rng.random()), self.low - 0.5, self.high + 0.5, log=True))
-            return min(max(drawn, self.low), self.high)
+            return self.quantile(float(rng.random()))
         return self.low + self.step * int(rng.integers(self.size()))
+
+    def quantile(self, share: float) -> int:
+        """Return the value that a share of all draws lies below, from 0 up to, but without, 1."""
+        if self.log:
+            # Half a number more at both ends, or the first and the last would come half as often.
+            drawn = round(between(share, self.low - 0.5, self.high + 0.5, log=True))
+            return min(max(drawn, self.low), self.high)
+        return self.low + self.step * int(share * self.size())
 
     def problem(self, value: object) -> str | None:
         """Return why the value is not allowed, or None."""

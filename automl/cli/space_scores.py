@@ -19,8 +19,6 @@ __all__ = ["score"]
 
 USUAL_SCORES = "synflow,naswot"
 """Those that order networks best, besides the plain number of weights (benchmarks/RESULTS.md)."""
-BATCH_ITEMS = 64
-"""Training items that networks are scored on; naswot tells more items apart the more ReLUs there are."""
 MOST_DRAWS = 50
 """Draws for each network that is wanted, after which a space has no more that differ."""
 
@@ -109,6 +107,7 @@ def _spec(fields: Mapping[str, object], names: Sequence[str]) -> "SearchSpec":
 
 def _scored(spec: "SearchSpec", names: Sequence[str], wanted: int) -> Tried["Mapping[str, Score]"]:
     """Draw networks that differ from each other, and score those that can be built."""
+    from automl.network_promise import BATCH_ITEMS
     from trainers.network_scores import network_scores, scored_batch
 
     space, trainer = spec.search_space, spec.make_trainer()

@@ -52,7 +52,8 @@ class AshaPromotePruner(Pruner):
         if not self.rests(trial):
             return Decision.CONTINUE
         self._standings.look(trials)
-        return Decision.CONTINUE if self._is_passing(trial) and self._is_first(trial) else Decision.PAUSE
+        goes_on = self._is_open(trial.last_epoch) and self._is_passing(trial) and self._is_first(trial)
+        return Decision.CONTINUE if goes_on else Decision.PAUSE
 
     def rests(self, trial: Trial) -> bool:
         """Whether the trial stands at a rung; one that was lost right there is judged anew."""
@@ -62,12 +63,18 @@ class AshaPromotePruner(Pruner):
         """The best trial at the highest rung where one is among the best 1/eta of all that came there."""
         self._standings.look(trials)
         for rung in reversed(self.rungs):
+            if not (is_last or self._is_open(rung)):
+                continue
             there = [trial for trial in resting if trial.last_epoch == rung]
             best = min(there, key=partial(self._entry, rung), default=None)
             passing = max(len(self._standings.at(rung)) // self.eta, int(is_last))
             if best is not None and self._standings.place(rung, self._entry(rung, best)) < passing:
                 return best
         return None
+
+    def _is_open(self, rung: int) -> bool:
+        """Whether trials go on from a rung at present."""
+        return True
 
     def _is_passing(self, trial: Trial) -> bool:
         """Whether it is among the best of its rung."""
@@ -80,7 +87,7 @@ class AshaPromotePruner(Pruner):
         rung = trial.last_epoch
         for higher in self.rungs[self.rungs.index(rung) + 1 :]:
             waiting, passing = self._standings.at((_REST, higher)), len(self._standings.at(higher)) // self.eta
-            if waiting and self._standings.place(higher, waiting[0]) < passing:
+            if waiting and self._is_open(higher) and self._standings.place(higher, waiting[0]) < passing:
                 return False
         loss = to_loss(trial.reports[rung], self.direction)
         return self._standings.others_at((_REST, rung), trial, loss, by_age=True)[1] == 0

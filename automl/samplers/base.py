@@ -1,7 +1,7 @@
 """The plug point of search methods: a sampler proposes the next configuration."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from search_spaces.configuration import Configuration
@@ -34,6 +34,9 @@ class Sampler(ABC):
 
     Attributes:
         direction: whether larger or smaller objectives are better.
+        scored_by: the score of untrained networks that it needs (`search_spaces.scores`); None: it needs none.
+        score: gives that score of a configuration's network, larger is more promising, minus infinity where there is no
+            such network; whoever builds networks sets it.
     """
 
     has_parents: ClassVar[bool] = False
@@ -44,6 +47,8 @@ class Sampler(ABC):
 
     def __init__(self, direction: Direction) -> None:
         self.direction: Direction = direction
+        self.scored_by: str | None = None
+        self.score: Callable[[Configuration], float] | None = None
 
     @abstractmethod
     def suggest(self, space: SearchSpace, trials: Sequence[Trial], rng: "Generator") -> Configuration:
@@ -62,6 +67,15 @@ class Sampler(ABC):
         Raises:
             NothingLeftError: it has proposed all that it wants to.
         """
+
+    def notes(self, space: SearchSpace, budget: int | None) -> tuple[str, ...]:
+        """What a person should know before the first proposal, a sentence each.
+
+        Args:
+            space: what will be searched.
+            budget: trials that may be started in all; None: any number.
+        """
+        return ()
 
     def parents(self, space: SearchSpace, trials: Sequence[Trial]) -> Sequence[Trial]:
         """The trials that a next proposal may descend from, or a later one; their weights are kept.

@@ -11,10 +11,13 @@ are modules of `automl.samplers.surrogate`.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from heapq import nsmallest
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from automl.inheritance import nearest
+from automl.objective import loss_of, observed_value
 from automl.samplers.base import Sampler
 from automl.samplers.surrogate.dimensions import Dimensions, Rows
 from automl.samplers.surrogate.model import Model
@@ -36,6 +39,8 @@ LEAST_RESULTS = 3
 ASCENT_STARTS, ASCENT_SIGMAS = 5, (0.12, 0.06)
 MOST_LOOKED_AT, MOST_DRAWN = 100, 20
 """Candidates, and draws after them, of which the first that is new and can be built is proposed."""
+PARENTS = 16
+"""Best trials that proposals descend from: candidates are mutants and children of about as many."""
 
 
 class SurrogateEvolutionSampler(Sampler):
@@ -44,6 +49,8 @@ class SurrogateEvolutionSampler(Sampler):
     Running trials are taken to end as expected, so that parallel proposals spread out. Configurations that cannot be
     trained count as bad ones.
     """
+
+    has_parents: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -84,6 +91,17 @@ class SurrogateEvolutionSampler(Sampler):
         with np.errstate(all="ignore"):  # a person's code may have let NumPy raise
             ranked = self._spread(records, rng) if self._is_start(records) else self._most_promising(records, rng)
         return _first_new(space, records, ranked, rng)
+
+    def parents(self, space: SearchSpace, trials: Sequence[Trial]) -> Sequence[Trial]:
+        """The best trials, but for results of elsewhere, which have no weights here."""
+        own = (trial for trial in trials if not trial.is_imported and observed_value(trial) is not None)
+        return nsmallest(PARENTS, own, key=lambda trial: (loss_of(trial, self.direction), trial.number))
+
+    def parent(self, space: SearchSpace, configuration: Configuration, trials: Sequence[Trial]) -> Trial | None:
+        """The nearest of the parents, whatever way led to the proposal."""
+        if self._is_start(self._looked(space, trials)):
+            return None  # it was drawn
+        return nearest(space, configuration, self.parents(space, trials), self.direction)
 
     def _looked(self, space: SearchSpace, trials: Sequence[Trial]) -> Records:
         if self._records is None or self._records.space is not space:

@@ -16,7 +16,7 @@ from optuna.trial import TrialState as OptunaState
 
 from automl.objective import is_infeasible
 from automl.samplers.base import Sampler
-from automl.samplers.optuna_snapshot import BoundedHistory, FrozenTrials
+from automl.samplers.optuna_snapshot import BoundedHistory, FrozenTrials, frozen
 from search_spaces.configuration import Configuration
 from search_spaces.space import SearchSpace
 from studies.optuna_in_memory import study_of
@@ -108,15 +108,10 @@ def _shared(seen: Sequence[FrozenTrial], distributions: Mapping[str, BaseDistrib
 
 def _frozen(trial: Trial, distributions: Mapping[str, BaseDistribution]) -> FrozenTrial | None:
     """A trial that TPE can learn from: its state is in the table and its values in the present ranges."""
-    if trial.state not in _OPTUNA_STATE or not _is_within(trial, distributions):
+    if trial.state not in _OPTUNA_STATE:
         return None
-    return optuna.trial.create_trial(
-        state=_optuna_state(trial),
-        value=trial.value,
-        params=dict(trial.configuration),
-        distributions={name: distributions[name] for name in trial.configuration},
-        intermediate_values=dict(trial.reports),
-    )
+    facts = {"value": trial.value, "intermediate_values": dict(trial.reports)}
+    return frozen(trial, distributions, _optuna_state(trial), **facts)
 
 
 def _optuna_state(trial: Trial) -> OptunaState:
@@ -126,18 +121,6 @@ def _optuna_state(trial: Trial) -> OptunaState:
 
 def _frozen_infeasible(trial: Trial, distributions: Mapping[str, BaseDistribution]) -> FrozenTrial | None:
     """A trial that cannot be trained, as Optuna's estimator takes it: ended, with a constraint above 0."""
-    if not is_infeasible(trial) or not _is_within(trial, distributions):
+    if not is_infeasible(trial):
         return None
-    return optuna.trial.create_trial(
-        state=OptunaState.PRUNED,
-        params=dict(trial.configuration),
-        distributions={name: distributions[name] for name in trial.configuration},
-        constraints={"infeasible": 1.0},
-    )
-
-
-def _is_within(trial: Trial, distributions: Mapping[str, BaseDistribution]) -> bool:
-    return all(
-        name in distributions and distributions[name]._contains(distributions[name].to_internal_repr(value))
-        for name, value in trial.configuration.items()
-    )
+    return frozen(trial, distributions, OptunaState.PRUNED, constraints={"infeasible": 1.0})

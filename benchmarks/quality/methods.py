@@ -11,9 +11,10 @@ import optuna
 
 from automl.executors.simulated import Measure, simulate
 from automl.pruners.base import Pruner
-from automl.registry import pruner_class, sampler_class
+from automl.registry import pruner_class
 from automl.samplers.base import Sampler
 from automl.scheduler import Scheduler
+from automl.simulation.methods import Method
 from benchmarks.quality.tables import Problem
 from search_spaces.configuration import Configuration
 from search_spaces.space import SearchSpace
@@ -54,7 +55,8 @@ def course_of(
 
     Args:
         problem: what is searched.
-        method: SAMPLER or SAMPLER+PRUNER of ours, or the name of a peer likewise.
+        method: SAMPLER or SAMPLER+PRUNER of ours (with options: `evolution:population_size=20`), or the name of a
+            peer likewise.
         seed: of the noise and the method.
         trials: trainings that may end; None: any number.
         epochs: epochs that may be trained; None: any number; for one worker.
@@ -86,7 +88,7 @@ class _Timed(Sampler):
 def _ours(
     problem: Problem, sampler: str, pruner: str, seed: int, trials: int | None, epochs: int | None, workers: int
 ) -> Course:
-    timed = _Timed(sampler_class(sampler)("minimize"))
+    timed = _Timed(Method(sampler=sampler, pruner=pruner).make_sampler("minimize"))
     scheduler = Scheduler(space=problem.space, sampler=timed, pruner=_pruner(pruner, problem.epochs), seed=seed)
     measure = problem.measure(seed)
     seconds = math.inf if epochs is None else float(epochs)

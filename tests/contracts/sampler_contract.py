@@ -59,14 +59,12 @@ def history(count: int, states: Sequence[TrialState] = (TrialState.COMPLETE,)) -
     return trials
 
 
-LONG = 100
-"""Trials of a long search."""
-
-
 class SamplerContract:
     """Laws for a sampler on every kind of history."""
 
     name: str
+    long_search: int = 100
+    """Trials of a long search, fewer for a method that takes its time."""
 
     @pytest.fixture(params=["maximize", "minimize"])
     def sampler(self, request: pytest.FixtureRequest) -> Sampler:
@@ -117,7 +115,7 @@ class SamplerContract:
 
     def test_conditions_and_bounds_hold_over_a_long_search(self, sampler: Sampler) -> None:
         trials: list[Trial] = []
-        for number in range(LONG):
+        for number in range(self.long_search):
             configuration = sampler.suggest(DEPENDENT_SPACE, trials, np.random.default_rng(number))
             a, b, operation = (configuration[name] for name in ("a", "b", "operation"))
             assert isinstance(a, int)
@@ -127,4 +125,4 @@ class SamplerContract:
             assert DEPENDENT_SPACE.validate(configuration) == configuration
             trials.append(make_trial(number, configuration, value=float(a - b)))
         keys = {DEPENDENT_SPACE.key(trial.configuration) for trial in trials}
-        assert len(keys) > LONG // 2
+        assert len(keys) > self.long_search // 2

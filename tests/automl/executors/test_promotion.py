@@ -50,7 +50,9 @@ def test_promoted_networks_go_on_as_if_they_had_never_rested(tmp_path: Path) -> 
     assert reserved() == before
     assert all(trial.state.is_ended for trial in trials)
     assert any(trial.attempt > 1 and trial.state is TrialState.COMPLETE for trial in trials)
-    unbroken = searched(tmp_path, space="nas_small", trials=4, epochs=4, pruner="none", study="unbroken", cpus_per_trial=1)
+    unbroken = searched(
+        tmp_path, space="nas_small", trials=4, epochs=4, pruner="none", study="unbroken", cpus_per_trial=1
+    )
     for trial, whole in zip(trials, unbroken, strict=True):
         assert trial.configuration == whole.configuration
         assert trial.reports == {epoch: whole.reports[epoch] for epoch in trial.reports}

@@ -9,3 +9,4 @@ class TestEverySampler(SamplerContract):
     @pytest.fixture(autouse=True)
     def _named(self, name: str) -> None:
         self.name = name
+        self.long_search = 25 if name == "gp" else 100

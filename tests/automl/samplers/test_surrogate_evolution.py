@@ -160,3 +160,17 @@ def test_wrong_settings_are_all_named() -> None:
     with pytest.raises(ValueError, match=r"startup_trials=1 .*candidates=5 .*branch_probability=1.5") as error:
         SurrogateEvolutionSampler("minimize", startup_trials=1, candidates=5, branch_probability=1.5)
     assert "at least 3" in str(error.value)
+
+
+def test_proposal_descends_from_the_nearest_of_the_best() -> None:
+    trials = [
+        make_trial(place, {f"edge_{at}": letter for at in range(6)}, value=float(place))
+        for place, letter in enumerate("abcde" * 4)
+    ]
+    surrogate = sampler()
+    best = surrogate.parents(CELL, trials)
+    assert [trial.number for trial in best] == list(range(16))
+    child = Configuration({**trials[2].configuration, "edge_0": "a"})
+    parent = surrogate.parent(CELL, child, trials)
+    assert parent is not None and parent.number == 2
+    assert surrogate.parent(CELL, child, trials[:4]) is None  # drawn
