@@ -144,8 +144,8 @@ class EvolutionSampler(Sampler):
         return next((each for each in ranked if each not in tried), None) or space.sample(rng)
 
     def _winner(self, population: Sequence[Trial], rng: "Generator") -> Trial:
-        chosen = rng.choice(len(population), size=self.tournament_size, replace=False)
-        contestants = [population[place] for place in chosen.tolist()]
+        chosen: list[int] = rng.choice(len(population), size=self.tournament_size, replace=False).tolist()
+        contestants = [population[place] for place in chosen]
         return min(contestants, key=lambda trial: (loss_of(trial, self.direction), trial.number))
 
     def _mutable_names(self, space: SearchSpace, rng: "Generator") -> Sequence[str]:

@@ -34,7 +34,7 @@ def test_every_mistake_is_named_at_once_and_what_there_is() -> None:
         spec(sampler="evolution", sampler_option={"population": 3, "tournament_size": "x"}, pruner_option={"eta": 1})
     text = str(error.value)
     assert "evolution has no option 'population'; did you mean 'population_size'?" in text
-    assert "options: population_size=12, tournament_size=4" in text
+    assert "options: population_size=20, tournament_size=None" in text
     assert "tournament_size='x' is not allowed: Input should be a valid integer" in text
     assert "eta=1 must be at least 2" in text
 

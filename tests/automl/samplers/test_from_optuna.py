@@ -74,7 +74,8 @@ def test_gp_turns_away_from_what_cannot_be_trained() -> None:
 
 def test_cmaes_turns_away_from_what_cannot_be_trained() -> None:
     """The better, the nearer to what is refused."""
-    sampler, trials = sampler_class("cmaes")("maximize"), []
+    sampler = sampler_class("cmaes")("maximize")
+    trials: list[Trial] = []
     for number in range(120):
         configuration = sampler.suggest(BOWL, trials, np.random.default_rng(number))
         total = sum(float(str(value)) for value in configuration.values())
@@ -89,7 +90,7 @@ def test_cmaes_turns_away_from_what_cannot_be_trained() -> None:
 def test_nsga2_makes_generations_of_pruned_trials_too() -> None:
     """Two of three trials are stopped at their first report; the later ones are children all the same."""
     rng = np.random.default_rng(0)
-    trials = []
+    trials: list[Trial] = []
     sampler = sampler_class("nsga2")("minimize", **{"population_size": 4})
     for number in range(40):
         configuration = sampler.suggest(BOWL, trials, rng)
@@ -112,7 +113,8 @@ def test_cmaes_moves_numbers_and_draws_choices() -> None:
     space = SearchSpace(
         "mixed", {"x": Float(low=0.0, high=1.0), "n": Integer(low=1, high=9), "c": Categorical(choices=("a", "b"))}
     )
-    sampler, trials = sampler_class("cmaes")("minimize"), []
+    sampler = sampler_class("cmaes")("minimize")
+    trials: list[Trial] = []
     for number in range(80):
         configuration = sampler.suggest(space, trials, np.random.default_rng(number))
         trials.append(make_trial(number, configuration, value=abs(float(str(configuration["x"])) - 0.9)))

@@ -22,7 +22,8 @@ SPACE = SearchSpace(
 
 
 def sequence(count: int, seed: int = 0, space: SearchSpace = SPACE) -> list[Configuration]:
-    sampler, found = QmcSampler("minimize"), []
+    sampler = QmcSampler("minimize")
+    found: list[Configuration] = []
     for number in range(count):
         trials = [make_trial(place, each, value=0.0) for place, each in enumerate(found)]
         found.append(sampler.suggest(space, trials, suggestion_generator(seed, number)))
