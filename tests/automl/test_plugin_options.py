@@ -23,7 +23,7 @@ def spec(**fields: Any) -> SearchSpec:
 def test_text_is_read_as_the_number_that_it_spells() -> None:
     sampler = make_sampler("evolution", "minimize", {"population_size": "20", "architecture_share": "0.25"})
     assert isinstance(sampler, EvolutionSampler)
-    assert (sampler.population_size, sampler.tournament_size, sampler.architecture_share) == (20, 4, 0.25)
+    assert (sampler.population_size, sampler.tournament_size, sampler.architecture_share) == (20, 10, 0.25)
     pruner = make_pruner("asha_promote", "minimize", 27, {"min_epochs": "none", "eta": 4})
     assert isinstance(pruner, AshaPromotePruner)
     assert (pruner.rungs, pruner.eta) == ((5, 20), 4)
