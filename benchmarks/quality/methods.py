@@ -5,11 +5,12 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import optuna
 
-from automl.executors.simulated import Measure, simulate
+from automl.executors.simulated import Measure, Measured, simulate
 from automl.pruners.base import Pruner
 from automl.registry import pruner_class
 from automl.samplers.base import Sampler
@@ -25,9 +26,9 @@ __all__ = ["PEERS", "Course", "Step", "course_of"]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A report: epochs spent so far, ended trainings so far, the regret of what is best by then."""
+    """A report: epochs or seconds spent so far, ended trainings so far, the regret of what is best by then."""
 
-    epochs: int
+    spent: float
     ended: int
     regret: float
 
@@ -43,13 +44,13 @@ class Course:
         """The regret once so many trainings have ended."""
         return next((step.regret for step in reversed(self.steps) if step.ended <= count), math.nan)
 
-    def at_epochs(self, count: int) -> float:
-        """The regret once so many epochs were trained."""
-        return next((step.regret for step in reversed(self.steps) if step.epochs <= count), math.nan)
+    def at_spent(self, budget: float) -> float:
+        """The regret once so many epochs, or seconds, were spent."""
+        return next((step.regret for step in reversed(self.steps) if step.spent <= budget), math.nan)
 
 
 def course_of(
-    problem: Problem, method: str, seed: int, *, trials: int | None = None, epochs: int | None = None, workers: int = 1
+    problem: Problem, method: str, seed: int, *, trials: int | None = None, units: float | None = None, workers: int = 1
 ) -> Course:
     """Search a problem.
 
@@ -59,13 +60,13 @@ def course_of(
             peer likewise.
         seed: of the noise and the method.
         trials: trainings that may end; None: any number.
-        epochs: epochs that may be trained; None: any number; for one worker.
+        units: of the problem's budget that may be spent; None: any number; for one worker.
         workers: trainings at the same time; peers have one.
     """
     sampler, _, pruner = method.partition("+")
     if sampler in PEERS:
-        return _peer(problem, PEERS[sampler](seed), pruner, seed, trials, epochs)
-    return _ours(problem, sampler, pruner or "none", seed, trials, epochs, workers)
+        return _peer(problem, PEERS[sampler](seed), pruner, seed, trials, units)
+    return _ours(problem, sampler, pruner or "none", seed, trials, units, workers)
 
 
 # Ours
@@ -86,18 +87,17 @@ class _Timed(Sampler):
 
 
 def _ours(
-    problem: Problem, sampler: str, pruner: str, seed: int, trials: int | None, epochs: int | None, workers: int
+    problem: Problem, sampler: str, pruner: str, seed: int, trials: int | None, units: float | None, workers: int
 ) -> Course:
     timed = _Timed(Method(sampler=sampler, pruner=pruner).make_sampler("minimize"))
     scheduler = Scheduler(space=problem.space, sampler=timed, pruner=_pruner(pruner, problem.epochs), seed=seed)
-    measure = problem.measure(seed)
-    seconds = math.inf if epochs is None else float(epochs)
-    counted = measure if epochs is None else _of_one_second(measure)
-    found = simulate(scheduler, counted, workers=workers, trials=trials, seconds=seconds)
+    seconds = math.inf if units is None else units * problem.unit
+    measure = problem.measure(seed) if units is None else _paid(problem, seed)
+    found = simulate(scheduler, measure, workers=workers, trials=trials, seconds=seconds)
     steps = _steps(
         problem,
         [
-            (found.trials[one.number].configuration, one.epoch, one.value, one.state.is_ended)
+            (found.trials[one.number].configuration, one.epoch, one.value, one.state.is_ended, one.time_s)
             for one in found.happenings
             if one.value is not None
         ],
@@ -105,26 +105,33 @@ def _ours(
     return Course(steps, timed.seconds / max(1, timed.count))
 
 
-def _of_one_second(measure: Measure) -> Measure:
-    from automl.executors.simulated import Measured
-
+def _paid(problem: Problem, seed: int) -> Measure:
+    """Trainings whose seconds are what a budget pays for: their own, or one for each epoch."""
+    measure = problem.measure(seed)
+    if problem.pays_seconds:
+        return measure
     return lambda configuration, number, epoch: Measured(measure(configuration, number, epoch).value)
 
 
 def _pruner(name: str, epochs: int) -> Pruner:
     made = pruner_class(name)
-    return made("minimize", epochs, **({"min_epochs": 3} if name.startswith("asha") else {}))
+    has_rungs = name.startswith("asha") or name == "pasha"
+    return made("minimize", epochs, **({"min_epochs": min(3, max(1, epochs - 1))} if has_rungs else {}))
 
 
-def _steps(problem: Problem, reports: Sequence[tuple[Mapping[str, object], int, float, bool]]) -> list[Step]:
-    """The regret of what looked best so far, after each report; the first two epochs of curves do not count."""
+_Report: TypeAlias = tuple[Mapping[str, object], int, float, bool, float]
+"""Configuration, epoch, loss, whether the training has ended, and what was spent in all."""
+
+
+def _steps(problem: Problem, reports: Sequence[_Report]) -> list[Step]:
+    """The regret of what looked best so far, after each report that counts."""
     steps: list[Step] = []
     best, regret, ended = math.inf, math.nan, 0
-    for count, (configuration, epoch, value, is_end) in enumerate(reports, start=1):
-        if value < best and (epoch >= 3 or problem.epochs == 1):
+    for configuration, epoch, value, is_end, spent in reports:
+        if value < best and epoch >= problem.counted_from:
             best, regret = value, problem.regret(Configuration(configuration), value)  # type: ignore[arg-type]
         ended += is_end
-        steps.append(Step(count, ended, regret))
+        steps.append(Step(spent, ended, regret))
     return steps
 
 
@@ -148,6 +155,32 @@ class _AgingEvolution:
         return space.mutate(parent, self.rng)
 
 
+class _LocalSearch:
+    """Hill climbing as in White et al. 2020 (arXiv 2005.02960): all neighbours in random order, a step to a better one.
+
+    At a local optimum it begins again elsewhere.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.centre: tuple[Configuration, float] | None = None
+        self.waiting: list[Configuration] = []
+
+    def propose(self, space: SearchSpace, history: Sequence[tuple[Configuration, float]]) -> Configuration:
+        if history and (self.centre is None or history[-1][1] < self.centre[1]):
+            self.centre = history[-1]
+            self._look_around(space, {known for known, _ in history})
+        if not self.waiting:
+            self.centre = None
+            return space.sample(self.rng)
+        return self.waiting.pop()
+
+    def _look_around(self, space: SearchSpace, known: set[Configuration]) -> None:
+        assert self.centre is not None
+        around = [each for each in space.neighbours(self.centre[0]) if each not in known]
+        self.waiting = [around[place] for place in self.rng.permutation(len(around))]
+
+
 def _optuna(make: Callable[[int], optuna.samplers.BaseSampler]) -> Callable[[int], optuna.samplers.BaseSampler]:
     def quietly(seed: int) -> optuna.samplers.BaseSampler:
         optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -158,8 +191,9 @@ def _optuna(make: Callable[[int], optuna.samplers.BaseSampler]) -> Callable[[int
     return quietly
 
 
-PEERS: Mapping[str, Callable[[int], "optuna.samplers.BaseSampler | _AgingEvolution"]] = {
+PEERS: Mapping[str, Callable[[int], "optuna.samplers.BaseSampler | _AgingEvolution | _LocalSearch"]] = {
     "rea": _AgingEvolution,
+    "local_search": _LocalSearch,
     "optuna_tpe": _optuna(lambda seed: optuna.samplers.TPESampler(seed=seed)),
     "optuna_tpe_independent": _optuna(lambda seed: optuna.samplers.TPESampler(seed=seed, multivariate=False)),
     "optuna_gp": _optuna(lambda seed: optuna.samplers.GPSampler(seed=seed)),
@@ -171,7 +205,9 @@ PEERS: Mapping[str, Callable[[int], "optuna.samplers.BaseSampler | _AgingEvoluti
 def _optuna_pruner(name: str, epochs: int) -> optuna.pruners.BasePruner:
     made: Mapping[str, Callable[[], optuna.pruners.BasePruner]] = {
         "": optuna.pruners.NopPruner,
-        "halving": lambda: optuna.pruners.SuccessiveHalvingPruner(min_resource=3, reduction_factor=3),
+        "halving": lambda: optuna.pruners.SuccessiveHalvingPruner(
+            min_resource=min(3, max(1, epochs - 1)), reduction_factor=3
+        ),
         "hyperband": lambda: optuna.pruners.HyperbandPruner(min_resource=3, max_resource=epochs, reduction_factor=3),
         "median": lambda: optuna.pruners.MedianPruner(n_startup_trials=5, n_warmup_steps=5),
     }
@@ -180,37 +216,42 @@ def _optuna_pruner(name: str, epochs: int) -> optuna.pruners.BasePruner:
 
 def _peer(
     problem: Problem,
-    sampler: "optuna.samplers.BaseSampler | _AgingEvolution",
+    sampler: "optuna.samplers.BaseSampler | _AgingEvolution | _LocalSearch",
     pruner: str,
     seed: int,
     trials: int | None,
-    epochs: int | None,
+    units: float | None,
 ) -> Course:
-    measure = problem.measure(seed)
-    reports: list[tuple[Mapping[str, object], int, float, bool]] = []
-    most_trials, most_epochs = trials or 10**9, epochs or 10**9
-    seconds, number = 0.0, 0
-    if isinstance(sampler, _AgingEvolution):
+    measure = _paid(problem, seed)
+    reports: list[_Report] = []
+    most_trials, most_spent = trials or 10**9, math.inf if units is None else units * problem.unit
+    seconds, number, spent = 0.0, 0, 0.0
+    if isinstance(sampler, _AgingEvolution | _LocalSearch):
         history: list[tuple[Configuration, float]] = []
-        for number in range(most_trials):
+        while number < most_trials and spent < most_spent:
             began = time.process_time()
             proposal = sampler.propose(problem.space, history)
             seconds += time.process_time() - began
-            history.append((proposal, measure(proposal, number, 1).value))
-            reports.append((proposal, 1, history[-1][1], True))
-        return Course(_steps(problem, reports), seconds / most_trials)
+            for epoch in range(1, problem.epochs + 1):
+                measured = measure(proposal, number, epoch)
+                spent += measured.seconds
+                reports.append((proposal, epoch, measured.value, epoch == problem.epochs, spent))
+            history.append((proposal, measured.value))
+            number += 1
+        return Course(_steps(problem, reports), seconds / max(1, number))
     study = optuna.create_study(sampler=sampler, pruner=_optuna_pruner(pruner, problem.epochs), study_name=f"s{seed}")
     distributions = problem.space.distributions()
-    while number < most_trials and len(reports) < most_epochs:
+    while number < most_trials and spent < most_spent:
         began = time.process_time()
         trial = study.ask(distributions)
         seconds += time.process_time() - began
         configuration = problem.space.validate(trial.params)
         value, state = math.inf, optuna.trial.TrialState.COMPLETE
         for epoch in range(1, problem.epochs + 1):
-            if len(reports) >= most_epochs:
+            if spent >= most_spent:
                 break
-            value = measure(configuration, number, epoch).value
+            measured = measure(configuration, number, epoch)
+            value, spent = measured.value, spent + measured.seconds
             if not math.isfinite(value):
                 state = optuna.trial.TrialState.FAIL
                 break
@@ -220,7 +261,7 @@ def _peer(
                 if not is_last and trial.should_prune():
                     state = optuna.trial.TrialState.PRUNED
             is_end = is_last or state is optuna.trial.TrialState.PRUNED
-            reports.append((configuration, epoch, value, is_end))
+            reports.append((configuration, epoch, value, is_end, spent))
             if is_end:
                 break
         study.tell(trial, value if state is optuna.trial.TrialState.COMPLETE else None, state=state)

@@ -21,10 +21,25 @@ from search_spaces.configuration import Configuration, JsonScalar
 from search_spaces.parameters import Categorical, Float, Integer
 from search_spaces.space import SearchSpace
 
-__all__ = ["LCBENCH_EPOCHS", "Problem", "fcnet", "hpobench", "lcbench", "nas_bench_201", "taskset", "taskset_tasks"]
+__all__ = [
+    "LCBENCH_EPOCHS",
+    "Problem",
+    "branches",
+    "fcnet",
+    "hpobench",
+    "lcbench",
+    "nas_bench_201",
+    "nats",
+    "taskset",
+    "taskset_tasks",
+    "two_fidelities",
+]
 
 OPERATIONS = ("none", "skip", "conv1x1", "conv3x3", "avg_pool")
 LCBENCH_EPOCHS = 52
+_CELLS = SearchSpace("nb201", {f"edge_{at}": Categorical(choices=OPERATIONS) for at in range(6)})
+_NATS_SECONDS = {"c10": 20_000.0, "c100": 40_000.0, "in16": 120_000.0}
+"""Budgets of NATS-Bench (Dong et al. 2021)."""
 _BEST_KNOWN = {
     "167168": 88.77, "189873": 95.98, "189906": 93.76, "34539": 99.03, "126026": 99.53, "167190": 92.88
 }  # fmt: skip
@@ -41,6 +56,9 @@ class Problem:
         epochs: of a full training.
         measure: seed -> what trainings bring, the loss being smaller for better; equal seeds have equal noise.
         regret: how far a configuration is from the best one; where a loss is without noise, of the loss itself.
+        counted_from: the epoch from which on a loss counts as a result.
+        unit: what a checkpoint of a budget counts: epochs, or seconds where those are paid.
+        pays_seconds: whether a budget is of the seconds of the trainings rather than of epochs.
     """
 
     name: str
@@ -48,6 +66,9 @@ class Problem:
     epochs: int
     measure: Callable[[int], Measure]
     regret: Callable[[Configuration, float], float]
+    counted_from: int = 1
+    unit: float = 1.0
+    pays_seconds: bool = False
 
 
 def nas_bench_201(dataset: str) -> Problem:
@@ -55,27 +76,115 @@ def nas_bench_201(dataset: str) -> Problem:
     table = _table("nb201")
     accuracies, seconds = table[f"val200_{dataset}"], table[f"time200_{dataset}"]
     means = np.nanmean(accuracies, axis=1)
-    space = SearchSpace("nb201", {f"edge_{at}": Categorical(choices=OPERATIONS) for at in range(6)})
-    shape = (len(OPERATIONS),) * 6
-
-    def row(configuration: Configuration) -> int:
-        places = [OPERATIONS.index(str(value)) for value in configuration.values()]
-        return int(np.ravel_multi_index(places, shape))
 
     def measure(seed: int) -> Measure:
         def noisy(configuration: Configuration, number: int, epoch: int) -> Measured:
-            known = accuracies[row(configuration)]
-            drawn = np.random.default_rng([seed, number]).choice(known[~np.isnan(known)])
-            return Measured(-float(drawn), float(seconds[row(configuration)]))
+            row = _cell(configuration)
+            return Measured(-_one_of(accuracies[row], seed, number), float(seconds[row]))
 
         return noisy
 
     return Problem(
         name=f"nb201_{dataset}",
-        space=space,
+        space=_CELLS,
         epochs=1,
         measure=measure,
-        regret=lambda found, _: float(means.max() - means[row(found)]),
+        regret=lambda found, _: float(means.max() - means[_cell(found)]),
+    )
+
+
+def nats(dataset: str) -> Problem:
+    """The protocol of NATS-Bench: accuracy after 12 epochs is seen, in so many seconds; that after 200 is scored."""
+    table = _table("nb201")
+    means, seconds = np.nanmean(table[f"val200_{dataset}"], axis=1), table[f"time200_{dataset}"] * (12 / 200)
+    losses = -table[f"val12_{dataset}"]
+
+    def exact(configuration: Configuration, number: int, epoch: int) -> Measured:
+        row = _cell(configuration)
+        return Measured(float(losses[row]), float(seconds[row]))
+
+    return Problem(
+        name=f"nats_{dataset}",
+        space=_CELLS,
+        epochs=1,
+        measure=lambda seed: exact,
+        regret=lambda found, _: float(means.max() - means[_cell(found)]),
+        unit=_NATS_SECONDS[dataset],
+        pays_seconds=True,
+    )
+
+
+def two_fidelities(dataset: str) -> Problem:
+    """Cells that are trained for 12 epochs first, and, if that is promising, for 200 from the beginning.
+
+    The two trainings are the two `epochs` of the problem, each with its seconds; budgets are in usual full trainings.
+    """
+    table = _table("nb201")
+    accuracies, seconds = table[f"val200_{dataset}"], table[f"time200_{dataset}"]
+    short, means = table[f"val12_{dataset}"], np.nanmean(accuracies, axis=1)
+
+    def measure(seed: int) -> Measure:
+        def noisy(configuration: Configuration, number: int, epoch: int) -> Measured:
+            row = _cell(configuration)
+            if epoch == 1:
+                return Measured(-float(short[row]), float(seconds[row]) * (12 / 200))
+            return Measured(-_one_of(accuracies[row], seed, number), float(seconds[row]))
+
+        return noisy
+
+    return Problem(
+        name=f"two_fidelities_{dataset}",
+        space=_CELLS,
+        epochs=2,
+        measure=measure,
+        regret=lambda found, _: float(means.max() - means[_cell(found)]),
+        counted_from=2,
+        unit=float(seconds.mean()),
+        pays_seconds=True,
+    )
+
+
+def _cell(configuration: Configuration) -> int:
+    places = [OPERATIONS.index(str(value)) for value in configuration.values()]
+    return int(np.ravel_multi_index(places, (len(OPERATIONS),) * len(places)))
+
+
+def _one_of(known: NDArray[np.floating[Any]], seed: int, number: int) -> float:
+    """The result of one of the seeds that the table has."""
+    return float(np.random.default_rng([seed, number]).choice(known[~np.isnan(known)]))
+
+
+def branches(seed_of_function: int) -> Problem:
+    """A conditional function: three branches with 2, 3 and 4 numbers of their own, and two that all have.
+
+    The branches' best values are 0.25, 0.1 and 0, so that one may begin well and be the wrong one; noise is 0.01.
+    """
+    own = {"first": 2, "second": 3, "third": 4}
+    best = dict(zip(own, (0.25, 0.1, 0.0), strict=True))
+    parameters: dict[str, Any] = {"branch": Categorical(choices=tuple(own))}
+    for branch, count in own.items():
+        for at in range(count):
+            parameters[f"{branch}_{at}"] = Float(low=0.0, high=1.0, when={"branch": branch})
+    parameters |= {f"shared_{at}": Float(low=0.0, high=1.0) for at in range(2)}
+    rng = np.random.default_rng(seed_of_function)
+    centres = {name: float(rng.uniform(0.15, 0.85)) for name in parameters if name != "branch"}
+
+    def value(configuration: Configuration) -> float:
+        squares = [(float(str(configuration[name])) - at) ** 2 for name, at in centres.items() if name in configuration]
+        return best[str(configuration["branch"])] + 2.0 * float(np.mean(squares))
+
+    def measure(seed: int) -> Measure:
+        def noisy(configuration: Configuration, number: int, epoch: int) -> Measured:
+            return Measured(value(configuration) + 0.01 * float(np.random.default_rng([seed, number]).normal()))
+
+        return noisy
+
+    return Problem(
+        name=f"branches_{seed_of_function}",
+        space=SearchSpace("branches", parameters),
+        epochs=1,
+        measure=measure,
+        regret=lambda found, _: value(found),
     )
 
 
@@ -164,6 +273,8 @@ def lcbench(instance: str, *, curves: bool) -> Problem:
         epochs=LCBENCH_EPOCHS if curves else 1,
         measure=measure,
         regret=lambda _, loss: _BEST_KNOWN[instance] + loss,
+        counted_from=3 if curves else 1,
+        unit=LCBENCH_EPOCHS if curves else 1,
     )
 
 
@@ -212,6 +323,8 @@ def taskset(task: str) -> Problem:
         epochs=losses.shape[1],
         measure=measure,
         regret=lambda _, loss: (loss - best) / (median - best) if math.isfinite(loss) else math.inf,
+        counted_from=3,
+        unit=losses.shape[1],
     )
 
 
