@@ -242,13 +242,13 @@ class Scheduler:
         fitting = self._fitting(trials)
         known = {read.key for read in fitting if not read.trial.is_imported}  # what was tried here
         size = self.space.size()
-        if size is not None and len(known) >= size and not self.sampler.has_plan:
+        seen = [read.trial for read in fitting]
+        if size is not None and len(known) >= size and not self.sampler.may_repeat(seen):
             return Done(reason=f"search space exhausted: {len(known)} of {size} tried")
         number = max((trial.number for trial in trials), default=-1) + 1
         if number == 0 and self.space.defaults is not None and not self.sampler.has_plan:
             return _start_unless(number, self.space.defaults, self._refusal(self.space.defaults))
         rng = suggestion_generator(self.seed, number)
-        seen = [read.trial for read in fitting]
         try:
             configuration = self._new_configuration(seen, known, rng)
         except InvalidConfigurationError as error:
@@ -266,7 +266,7 @@ class Scheduler:
         """The sampler's proposal that was not tried yet; where it has none, a random one; None: there is none left."""
         for _ in range(MAX_REPEATS):
             configuration = self.sampler.suggest(self.space, seen, rng)
-            if self.sampler.has_plan or self._key(configuration) not in known:
+            if self._key(configuration) not in known or self.sampler.may_repeat(seen):
                 return configuration
         for _ in range(MAX_REPEATS):
             configuration = self.space.sample(rng)

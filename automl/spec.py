@@ -263,7 +263,9 @@ class SearchSpec(BaseModel):
             name = info.data.get("trainer") or "script"
             raise ValueError(f"the trainer '{name}' builds its networks itself, if it has any; leave it out")
         if sampler is not None and not registry.sampler_class(sampler).has_parents:
-            raise ValueError(f"what --sampler {sampler} proposes has no parents; use auto or evolution, or leave it out")
+            raise ValueError(
+                f"what --sampler {sampler} proposes has no parents; use auto or evolution, or leave it out"
+            )
         return value
 
     @field_validator("data", mode="before")

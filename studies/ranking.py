@@ -2,10 +2,25 @@
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import fmean
 
 from studies.trial import Trial, TrialState
 
-__all__ = ["best_of"]
+__all__ = ["Replicated", "best_of", "best_on_average"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replicated:
+    """A configuration that was trained several times.
+
+    Attributes:
+        trials: its complete trainings, the best first.
+        mean: of their values.
+    """
+
+    trials: tuple[Trial, ...]
+    mean: float
 
 
 def best_of(trials: Iterable[Trial], direction: str, k: int) -> tuple[Trial, ...]:
@@ -29,3 +44,21 @@ def best_of(trials: Iterable[Trial], direction: str, k: int) -> tuple[Trial, ...
         and math.isfinite(trial.value)
     )
     return tuple(trial for _, _, trial in ranked[:k])
+
+
+def best_on_average(trials: Iterable[Trial], direction: str) -> Replicated | None:
+    """The best by the mean of those configurations that were trained to the end more than once; None: none was.
+
+    A single best value was in part luck, the more trials it was the best of.
+    """
+    ranked = best_of(trials := list(trials), direction, max(1, len(trials)))
+    by_configuration: dict[tuple[tuple[str, object], ...], list[Trial]] = {}
+    for trial in ranked:
+        by_configuration.setdefault(tuple(sorted(trial.configuration.items())), []).append(trial)
+    several = [
+        Replicated(trials=tuple(group), mean=fmean(trial.value for trial in group if trial.value is not None))
+        for group in by_configuration.values()
+        if len(group) > 1
+    ]
+    sign = -1.0 if direction == "maximize" else 1.0
+    return min(several, key=lambda one: sign * one.mean, default=None)

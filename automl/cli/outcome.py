@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 import typer
 
 from automl.artifacts import Artifacts, artifacts_root
-from automl.cli.tables import configuration_lines, counts_in_words, number, short_place
+from automl.cli.tables import average_in_words, configuration_lines, counts_in_words, number, short_place
 from automl.log import leave_out_epochs
 from automl.objective import observed_value
 from automl.observer import Observer
@@ -20,6 +20,7 @@ from studies.figures.overview import overview_of
 from studies.figures.sections import guessing_sentence
 from studies.figures.snapshot import snapshot_of
 from studies.figures.words import counted
+from studies.ranking import best_on_average
 from studies.trial import Trial, TrialState
 
 __all__ = ["command", "observer_for", "print_outcome"]
@@ -58,6 +59,9 @@ def _print_best(outcome: SearchOutcome, best: Trial) -> None:
     value = observed_value(best)
     assert value is not None
     typer.echo(f"best trial: {best.number}, {outcome.spec.metric} {number(value)} on the validation split{at}")
+    several = best_on_average(outcome.study.trials(), outcome.spec.objective_direction)
+    if several is not None:
+        typer.echo(average_in_words(several))
     if (sentence := guessing_sentence(overview_of(snapshot_of(outcome.study)))) is not None:
         typer.echo(sentence)
     if outcome.test is not None:

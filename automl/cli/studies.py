@@ -8,8 +8,9 @@ from automl.cli.documents import print_json, trial_document
 from automl.cli.facts import fact_lines
 from automl.cli.options import JsonOption, StorageOption, StudyArgument
 from automl.cli.standing import print_standing
-from automl.cli.tables import configuration_lines, counts_in_words, number, table
+from automl.cli.tables import average_in_words, configuration_lines, counts_in_words, number, table
 from automl.errors import AutomlError, NothingCompletedError
+from studies.ranking import best_on_average
 from studies.trial import Trial, TrialState
 
 __all__ = ["best", "show", "status"]
@@ -118,6 +119,9 @@ def best(
     root = artifacts_root(None, found.storage_url, study)
     for trial in winners:
         _print_trial(trial, root)
+    several = best_on_average(found.trials(), found.direction)
+    if several is not None:
+        typer.echo(average_in_words(several))
     return 0
 
 

@@ -3,10 +3,11 @@
 import os
 from collections.abc import Mapping, Sequence
 
+from studies.ranking import Replicated
 from studies.trial import TrialState
 from trainers.artifact_files import is_url
 
-__all__ = ["configuration_lines", "counts_in_words", "number", "short_place", "table"]
+__all__ = ["average_in_words", "configuration_lines", "counts_in_words", "number", "short_place", "table"]
 
 
 def number(value: object) -> str:
@@ -28,6 +29,15 @@ def counts_in_words(counts: Mapping[TrialState, int]) -> str:
     """How many trials are in which state: `20 complete, 9 pruned, 1 failed`."""
     parts = [f"{counts[state]} {state.value}" for state in TrialState if counts.get(state, 0)]
     return ", ".join(parts) or "no trials yet"
+
+
+def average_in_words(found: Replicated) -> str:
+    """Which configuration is the best on average, of those that were trained several times."""
+    values = sorted(trial.value for trial in found.trials if trial.value is not None)
+    return (
+        f"trained several times: the configuration of trial {found.trials[0].number} is the best on average, "
+        f"{number(found.mean)} over {len(values)} trainings ({number(values[0])} to {number(values[-1])})"
+    )
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> Sequence[str]:

@@ -68,6 +68,14 @@ class Sampler(ABC):
             NothingLeftError: it has proposed all that it wants to.
         """
 
+    def may_repeat(self, trials: Sequence[Trial]) -> bool:
+        """Whether what is proposed now may be a configuration that was tried before; else the scheduler asks again.
+
+        Args:
+            trials: as for `suggest`.
+        """
+        return self.has_plan
+
     def notes(self, space: SearchSpace, budget: int | None) -> tuple[str, ...]:
         """What a person should know before the first proposal, a sentence each.
 

@@ -139,7 +139,7 @@ class _View:
         try:
             for _ in range(MOST_REPEATS):
                 proposal = self.sampler.suggest(space, seen, rng)
-                if self.sampler.has_plan or space.key(proposal) not in tried:
+                if space.key(proposal) not in tried or self.sampler.may_repeat(seen):
                     break
         except NothingLeftError as error:
             self.reason = str(error)

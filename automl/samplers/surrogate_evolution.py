@@ -19,6 +19,7 @@ import numpy as np
 from automl.inheritance import nearest
 from automl.objective import loss_of, observed_value
 from automl.samplers.base import Sampler
+from automl.samplers.replicates import least_repeated
 from automl.samplers.surrogate.dimensions import Dimensions, Rows
 from automl.samplers.surrogate.model import Model
 from automl.samplers.surrogate.proposals import around_the_best, near, well_spread, within_branch
@@ -59,6 +60,8 @@ class SurrogateEvolutionSampler(Sampler):
         startup_trials: int = 5,
         candidates: int = 500,
         branch_probability: float = 0.3,
+        repeat_from: int | None = None,
+        repeat_best: int = 5,
     ) -> None:
         """Set the method's parameters.
 
@@ -68,6 +71,10 @@ class SurrogateEvolutionSampler(Sampler):
             candidates: configurations that a model chooses from, at least 20.
             branch_probability: how often, within [0, 1], a proposal is bound to one branch of a conditional space, so
                 that none is given up for a bad beginning.
+            repeat_from: the number of the trial from which on nothing new is proposed, and the best configurations are
+                trained again in turn, each time by another seed; above `startup_trials`; None: never. For noisy
+                objectives and more than about 80 trials: the last tenth of them.
+            repeat_best: how many configurations take part in that, at least 1.
 
         Raises:
             ValueError: a parameter is out of its range; all mistakes are listed.
@@ -76,8 +83,13 @@ class SurrogateEvolutionSampler(Sampler):
         wrong = [f"startup_trials={startup_trials} must be at least {LEAST_RESULTS}"] * (startup_trials < LEAST_RESULTS)
         wrong += [f"candidates={candidates} must be at least 20"] * (candidates < 20)
         wrong += [f"branch_probability={branch_probability} is outside [0, 1]"] * (not 0.0 <= branch_probability <= 1.0)
+        if repeat_from is not None and repeat_from <= startup_trials:
+            wrong.append(f"repeat_from={repeat_from} must be above startup_trials={startup_trials}")
+        wrong += [f"repeat_best={repeat_best} must be at least 1"] * (repeat_best < 1)
         if wrong:
             raise ValueError("; ".join(wrong))
+        self.repeat_from = repeat_from
+        self.repeat_best = repeat_best
         self.startup_trials = startup_trials
         self.candidates = candidates
         self.branch_probability = branch_probability
@@ -85,12 +97,20 @@ class SurrogateEvolutionSampler(Sampler):
 
     def suggest(self, space: SearchSpace, trials: Sequence[Trial], rng: "Generator") -> Configuration:
         """Draw well spread configurations first, then choose the most promising of many candidates."""
+        if self.repeat_from is not None and self.may_repeat(trials):
+            again = least_repeated(trials, self.direction, since=self.repeat_from, best=self.repeat_best)
+            if again is not None:
+                return again
         records = self._looked(space, trials)
         if not len(records.dimensions):
             return space.sample(rng)
         with np.errstate(all="ignore"):  # a person's code may have let NumPy raise
             ranked = self._spread(records, rng) if self._is_start(records) else self._most_promising(records, rng)
         return _first_new(space, records, ranked, rng)
+
+    def may_repeat(self, trials: Sequence[Trial]) -> bool:
+        """Whether it is time to train the best again."""
+        return self.repeat_from is not None and len(trials) > 0 and trials[-1].number + 1 >= self.repeat_from
 
     def parents(self, space: SearchSpace, trials: Sequence[Trial]) -> Sequence[Trial]:
         """The best trials, but for results of elsewhere, which have no weights here."""

@@ -33,9 +33,17 @@ class Method:
         return f"{self.sampler} + {self.pruner}"
 
     def make_sampler(self, direction: Direction) -> Sampler:
-        """Build the sampler."""
+        """Build the sampler.
+
+        Raises:
+            UnknownPluginError: there is none of that name.
+            ValueError: a setting cannot be, or needs networks.
+        """
         name, options = _parts(self.sampler)
-        return make_sampler(name, direction, options)
+        sampler = make_sampler(name, direction, options)
+        if sampler.scored_by is not None:
+            raise ValueError(f"it would score networks by {sampler.scored_by}, and a simulation has none")
+        return sampler
 
     def make_pruner(self, direction: Direction, epochs: int) -> Pruner:
         """Build the pruner."""

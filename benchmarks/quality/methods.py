@@ -5,6 +5,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import TypeAlias
 
 import numpy as np
@@ -85,6 +86,9 @@ class _Timed(Sampler):
         self.seconds, self.count = self.seconds + time.process_time() - began, self.count + 1
         return configuration
 
+    def may_repeat(self, trials: Sequence[Trial]) -> bool:
+        return self.own.may_repeat(trials)
+
 
 def _ours(
     problem: Problem, sampler: str, pruner: str, seed: int, trials: int | None, units: float | None, workers: int
@@ -101,6 +105,7 @@ def _ours(
             for one in found.happenings
             if one.value is not None
         ],
+        averages="repeat_from" in sampler,
     )
     return Course(steps, timed.seconds / max(1, timed.count))
 
@@ -123,14 +128,27 @@ _Report: TypeAlias = tuple[Mapping[str, object], int, float, bool, float]
 """Configuration, epoch, loss, whether the training has ended, and what was spent in all."""
 
 
-def _steps(problem: Problem, reports: Sequence[_Report]) -> list[Step]:
-    """The regret of what looked best so far, after each report that counts."""
+def _steps(problem: Problem, reports: Sequence[_Report], *, averages: bool = False) -> list[Step]:
+    """The regret of what looked best so far, after each report that counts.
+
+    Args:
+        problem: tells the regret.
+        reports: in order.
+        averages: whether the best is the one with the best mean, once there is one that was trained several times.
+    """
     steps: list[Step] = []
     best, regret, ended = math.inf, math.nan, 0
-    for configuration, epoch, value, is_end, spent in reports:
+    ends: dict[Configuration, list[float]] = {}
+    for given, epoch, value, is_end, spent in reports:
+        configuration = Configuration(given)  # type: ignore[arg-type]
         if value < best and epoch >= problem.counted_from:
-            best, regret = value, problem.regret(Configuration(configuration), value)  # type: ignore[arg-type]
+            best, regret = value, problem.regret(configuration, value)
         ended += is_end
+        if averages and is_end:
+            ends.setdefault(configuration, []).append(value)
+            means = {each: fmean(values) for each, values in ends.items() if len(values) > 1}
+            if means:
+                regret = problem.regret(min(means, key=lambda each: means[each]), min(means.values()))
         steps.append(Step(spent, ended, regret))
     return steps
 

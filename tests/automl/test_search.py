@@ -16,6 +16,7 @@ import pytest
 
 from automl import api
 from automl.artifacts import Artifacts
+from automl.cli.outcome import print_outcome
 from automl.errors import InvalidSpecError
 from automl.events import EpochReported, Event, TrialStarted
 from search_spaces.configuration import Configuration, JsonScalar
@@ -405,3 +406,18 @@ def test_search_limit_is_stored_also_when_nothing_is_left(toy_search: Search) ->
     study = toy_search(trials=4).study
     assert "nothing left to do" in toy_search(trials=2).reason
     assert study.limits.trials == 2
+
+
+def test_search_best_configurations_are_trained_again_at_the_end(
+    toy_search: Search, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outcome = toy_search(
+        trials=14, sampler="surrogate_evolution", sampler_option={"repeat_from": 10, "repeat_best": 2}, pruner="none"
+    )
+    trials = outcome.study.trials()
+    first, again = trials[:10], trials[10:]
+    best = sorted(first, key=lambda trial: trial.value or math.inf)[:2]
+    assert [trial.configuration for trial in again] == [trial.configuration for trial in [*best, *best]]
+    assert len({Configuration(trial.configuration) for trial in first}) == 10
+    print_outcome(outcome)
+    assert "trained several times: the configuration of trial" in capsys.readouterr().out

@@ -100,11 +100,12 @@ def test_study_is_judged_anew(toy_shell: Shell) -> None:
         (("--study", "s", "--trials", 3, "--space", "x"), ["trials: is for --table", "space: is for --table"]),
         (("--table", "table.csv"), ["no column 'value'", "columns: x, width, epoch, seconds, accuracy"]),
         ((*TABLE, "--sampler", "best"), ["no sampler 'best'"]),
+        ((*TABLE, "--sampler", "evolution:warmup_draws=50"), ["would score networks by synflow"]),
         ((*TABLE, "--plot", "."), ["plot: cannot write ."]),
         (("--table", "none.csv"), ["none.csv cannot be read"]),
         (("--study", "nobody"), ["no study 'nobody'"]),
     ],
-    ids=["nothing", "both", "of tables", "metric", "sampler", "plot", "no file", "no study"],
+    ids=["nothing", "both", "of tables", "metric", "sampler", "sampler of networks", "plot", "no file", "no study"],
 )
 def test_mistakes_are_told_in_words(table_shell: Shell, arguments: tuple[str | int, ...], words: list[str]) -> None:
     ended = table_shell("simulate", *arguments)

@@ -174,3 +174,26 @@ def test_proposal_descends_from_the_nearest_of_the_best() -> None:
     parent = surrogate.parent(CELL, child, trials)
     assert parent is not None and parent.number == 2
     assert surrogate.parent(CELL, child, trials[:4]) is None  # drawn
+
+
+def test_best_are_trained_again_in_turn_once_it_is_time() -> None:
+    surrogate = SurrogateEvolutionSampler("minimize", repeat_from=20, repeat_best=3)
+    rng = np.random.default_rng(0)
+    trials = [make_trial(place, BOWL.sample(rng), value=float((7 * place) % 20)) for place in range(19)]
+    assert not surrogate.may_repeat(trials)
+    trials.append(make_trial(19, BOWL.sample(rng), value=13.0))
+    best = sorted(range(20), key=lambda place: trials[place].value or 0.0)[:3]
+    assert surrogate.may_repeat(trials)
+    repeated = []
+    for place in range(20, 27):
+        again = surrogate.suggest(BOWL, trials, suggestion_generator(0, place))
+        repeated.append(next(trial.number for trial in trials if trial.configuration == again))
+        state = TrialState.RUNNING if place == 26 else TrialState.COMPLETE
+        trials.append(make_trial(place, again, state=state, value=None if state is TrialState.RUNNING else -99.0))
+    assert repeated == [*best, *best, best[0]]
+
+
+@pytest.mark.parametrize("wrong", [{"repeat_from": 5}, {"repeat_best": 0}, {"candidates": 3}])
+def test_settings_out_of_range_are_refused(wrong: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        SurrogateEvolutionSampler("minimize", **wrong)
