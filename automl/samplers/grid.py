@@ -56,6 +56,10 @@ class GridSampler(Sampler):
         self.points = points
         self._grid: _Grid | None = None
 
+    def __getstate__(self) -> dict[str, object]:
+        """Leave out the points, which are found anew."""
+        return {**self.__dict__, "_grid": None}
+
     def suggest(self, space: SearchSpace, trials: Sequence[Trial], rng: "Generator") -> Configuration:
         """The next point that nobody has tried, or one that failed."""
         if self._grid is None or self._grid.space is not space:

@@ -18,7 +18,7 @@ from automl.samplers.base import Sampler
 from automl.scheduler import Scheduler
 from automl.simulation.methods import Method
 from benchmarks.quality.tables import Problem
-from search_spaces.configuration import Configuration
+from search_spaces.configuration import Configuration, JsonScalar
 from search_spaces.space import SearchSpace
 from studies.trial import Trial
 
@@ -261,9 +261,9 @@ def _peer(
     distributions = problem.space.distributions()
     while number < most_trials and spent < most_spent:
         began = time.process_time()
-        trial = study.ask(distributions)
+        trial = study.ask()
+        configuration = _suggested(trial, problem.space, distributions)
         seconds += time.process_time() - began
-        configuration = problem.space.validate(trial.params)
         value, state = math.inf, optuna.trial.TrialState.COMPLETE
         for epoch in range(1, problem.epochs + 1):
             if spent >= most_spent:
@@ -285,3 +285,14 @@ def _peer(
         study.tell(trial, value if state is optuna.trial.TrialState.COMPLETE else None, state=state)
         number += 1
     return Course(_steps(problem, reports), seconds / max(1, number))
+
+
+def _suggested(
+    trial: optuna.Trial, space: SearchSpace, distributions: Mapping[str, optuna.distributions.BaseDistribution]
+) -> Configuration:
+    """Ask for one parameter after the other, those that are not there left out, as a person's objective would."""
+    values: dict[str, JsonScalar] = {}
+    for name, parameter in space.parameters.items():
+        if parameter.when is None or parameter.condition.holds(values):
+            values[name] = trial._suggest(name, distributions[name])
+    return space.validate(values)

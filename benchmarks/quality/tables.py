@@ -1,4 +1,4 @@
-"""Public tables in place of trainings, read from the folder that AUTOML_BENCH_DATA names.
+"""Public tables in place of trainings, read from the folder that AUTOML_BENCH_DATA names, or from a package.
 
 NAS-Bench-201 (Dong and Yang 2020), HPOlib's FCNet (Klein and Hutter 2019), HPOBench's MLP (Eggensperger et al. 2021),
 LCBench's surrogate in YAHPO Gym (Pfisterer et al. 2022; it needs `onnxruntime`), TaskSet's curves (Metz et al. 2020).
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from automl.executors.simulated import Measure, Measured
+from benchmarks.quality.package_tables import table_of_package
 from search_spaces.configuration import Configuration, JsonScalar
 from search_spaces.parameters import Categorical, Float, Integer
 from search_spaces.space import SearchSpace
@@ -335,6 +336,8 @@ def taskset_tasks() -> tuple[str, ...]:
 
 @cache
 def _table(name: str) -> Mapping[str, NDArray[Any]]:
+    if not os.environ.get("AUTOML_BENCH_DATA"):
+        return table_of_package(name)
     with np.load(_folder() / f"{name}.npz") as file:
         return {key: file[key] for key in file.files}
 

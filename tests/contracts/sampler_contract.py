@@ -1,6 +1,8 @@
 """What every sampler owes; a test class inherits this and gives the sampler's name."""
 
+import pickle
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -89,6 +91,32 @@ class SamplerContract:
         assert isinstance(first, Configuration)
         assert MIXED_SPACE.validate(first) == first
         assert first == again
+
+    def test_sampler_that_has_seen_a_study_grow_answers_as_a_new_one(self, sampler: Sampler) -> None:
+        """Also one that comes from another process; results come late and out of order."""
+        trials = history(30, list(TrialState))
+        for count in range(1, 30, 4):
+            sampler.suggest(MIXED_SPACE, trials[:count], np.random.default_rng(count))
+        late = [
+            replace(trial, state=TrialState.RUNNING, value=None, reports={}) if trial.number % 3 == 0 else trial
+            for trial in trials
+        ]
+        sampler.suggest(MIXED_SPACE, late, np.random.default_rng(0))
+        fresh, sent = sampler_class(self.name)(sampler.direction), pickle.loads(pickle.dumps(sampler))
+        answers = {each.suggest(MIXED_SPACE, trials, np.random.default_rng(9)) for each in (sampler, fresh, sent)}
+        assert len(answers) == 1
+
+    def test_pending_trials_are_kept_away_from(self, sampler: Sampler) -> None:
+        """Eight workers are given eight configurations, most of which the sampler itself makes differ."""
+        trials = history(24)
+        for number in range(24, 32):
+            configuration = sampler.suggest(MIXED_SPACE, trials, np.random.default_rng(number))
+            trials.append(make_trial(number, configuration, state=TrialState.RUNNING))
+        assert len({Configuration(trial.configuration) for trial in trials[24:]}) >= 6
+
+    def test_study_of_thousands_of_trials_is_no_obstacle(self, sampler: Sampler) -> None:
+        trials = history(5000, [*list(TrialState), TrialState.COMPLETE, TrialState.COMPLETE])
+        MIXED_SPACE.validate(sampler.suggest(MIXED_SPACE, trials, np.random.default_rng(0)))
 
     def test_equal_values_are_no_obstacle(self, sampler: Sampler) -> None:
         trials = [
