@@ -26,7 +26,7 @@ def comparison_lines(
     lines = [
         f"{problem.name}: {counted(len(problem.space.parameters), 'parameter')}, "
         f"{counted(problem.epochs, 'epoch')}; {problem.direction} {problem.metric}",
-        f"{counted(count, 'search').replace('searchs', 'searches')} each ({which}), "
+        f"{counted(count, 'search', 'searches')} each ({which}), "
         f"{counted(budget.workers, 'worker')}; means of {problem.metric} with 95 % intervals",
         *(f"note: {note}" for note in problem.notes),
     ]

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 __all__ = ["counted", "listed", "seconds_in_words"]
 
 
-def counted(count: int, noun: str) -> str:
-    """Return `1 trial`, `2 trials`, `1,000 trials`."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """Return `1 trial`, `2 trials`, `1,000 trials`; the plural has an s unless another one is given."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {plural or noun + 's'}"
 
 
 def listed(names: Sequence[str], most: int = 6) -> str:
