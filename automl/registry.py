@@ -16,7 +16,9 @@ __all__ = ["available", "pruner_class", "sampler_class"]
 
 Kind: TypeAlias = Literal["sampler", "pruner"]
 _Plugin = TypeVar("_Plugin", Sampler, Pruner)
-_NOT_PLUGINS = frozenset({"base", "optuna_adapter", "optuna_snapshot", "replicates", "rungs", "surrogate", "warm_up"})
+_NOT_PLUGINS = frozenset(
+    {"base", "one_thread", "optuna_adapter", "optuna_snapshot", "replicates", "rungs", "surrogate", "warm_up"}
+)
 
 
 def available(kind: Kind) -> tuple[str, ...]:

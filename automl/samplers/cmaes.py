@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from automl.objective import is_infeasible, observed_value, to_loss
 from automl.samplers.base import Sampler
+from automl.samplers.one_thread import one_thread
 from search_spaces.configuration import Configuration, JsonScalar
 from search_spaces.parameters import Categorical, Float, Integer
 from search_spaces.space import SearchSpace
@@ -82,7 +83,7 @@ class _Course:
 
     def after(self, told: _Told, rng: "Generator") -> NDArray[np.float64]:
         """One draw: a share of its range for each number."""
-        with np.errstate(all="ignore"):  # a person's code may have let NumPy raise
+        with one_thread(), np.errstate(all="ignore"):  # a person's code may have let NumPy raise
             optimizer = copy.deepcopy(self._at_the_end(told))
             optimizer.reseed_rng(int(rng.integers(2**31)))
             return np.asarray(optimizer.ask())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import optuna
 
 from automl.samplers.base import Sampler
+from automl.samplers.one_thread import one_thread
 from automl.samplers.optuna_snapshot import ResultsAndPending
 from search_spaces.configuration import Configuration
 from search_spaces.space import SearchSpace
@@ -55,7 +56,8 @@ class GpSampler(Sampler):
             seed=int(rng.integers(2**31)), n_startup_trials=self.startup_trials, warn_independent_sampling=False
         )
         study = study_of([*results, *pending], self.direction, sampler)
-        proposal = space.complete(study.ask(dict(distributions)).params, rng)
+        with one_thread():
+            proposal = space.complete(study.ask(dict(distributions)).params, rng)
         # Where the best is known, it would be proposed again and again, at this cost.
         is_known = any(trial.configuration == proposal for trial in trials)
         return space.sample(rng) if is_known else proposal

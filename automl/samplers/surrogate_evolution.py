@@ -19,6 +19,7 @@ import numpy as np
 from automl.inheritance import nearest
 from automl.objective import loss_of, observed_value
 from automl.samplers.base import Sampler
+from automl.samplers.one_thread import one_thread
 from automl.samplers.replicates import least_repeated
 from automl.samplers.surrogate.dimensions import Dimensions, Rows
 from automl.samplers.surrogate.model import Model
@@ -104,7 +105,7 @@ class SurrogateEvolutionSampler(Sampler):
         records = self._looked(space, trials)
         if not len(records.dimensions):
             return space.sample(rng)
-        with np.errstate(all="ignore"):  # a person's code may have let NumPy raise
+        with one_thread(), np.errstate(all="ignore"):  # a person's code may have let NumPy raise
             ranked = self._spread(records, rng) if self._is_start(records) else self._most_promising(records, rng)
         return _first_new(space, records, ranked, rng)
 
