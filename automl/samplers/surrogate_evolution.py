@@ -2,7 +2,8 @@
 
 The candidates are mutants and children of the configurations that seem best, and draws from the whole space; each model
 looks at another view of the losses, and the improvements that both expect are added. Everything is found anew for each
-proposal, from at most 250 trials, so that the cost is bounded and a resumed study goes on as an unbroken one.
+proposal, from at most 250 trials, so that the cost is bounded and a resumed study goes on as an unbroken one. Where
+trials were stopped early, or rest, the length of a training is an input of the models, too.
 
 Sources: regularized evolution (Real et al. 2019, arXiv 1802.01548) for the candidates; expected improvement (Jones et
 al. 1998) in logarithms (Ament et al. 2023, arXiv 2310.20708); output transforms as in HEBO (Cowen-Rivers et al. 2022,

@@ -24,19 +24,26 @@ class Embedding:
         dimension_of: the dimension of each coordinate.
     """
 
-    def __init__(self, dimensions: Dimensions) -> None:
+    def __init__(self, dimensions: Dimensions, *, has_fidelity: bool = False) -> None:
         self._dimensions = dimensions
-        shares = sum(len(dimensions.all[columns[0]].values) for columns in dimensions.cells)
+        self._has_fidelity = has_fidelity
+        shares = sum(len(dimensions.all[columns[0]].values) for columns in dimensions.cells) + has_fidelity
         self.is_choice = np.array([dimension.is_choice for dimension in dimensions.all] + [False] * shares)
         widths = [len(d.values) + 1 if d.is_choice else 2 for d in dimensions.all] + [1] * shares
         self.dimension_of = np.repeat(np.arange(len(widths)), widths)
 
-    def points(self, rows: Rows) -> NDArray[np.float64]:
-        """The coordinates of rows."""
+    def points(self, rows: Rows, fidelity: NDArray[np.float64] | float = 1.0) -> NDArray[np.float64]:
+        """The coordinates of rows.
+
+        Args:
+            rows: configurations.
+            fidelity: how far they were trained, or would be: 1 is a full training.
+        """
         columns = (
             self._choices(rows, at) if self.is_choice[at] else self._numbers(rows, at) for at in range(rows.shape[1])
         )
-        return np.concatenate([*columns, *self._shares(rows)], axis=1)
+        last = [np.broadcast_to(fidelity, len(rows))[:, None]] if self._has_fidelity else []
+        return np.concatenate([*columns, *self._shares(rows), *last], axis=1)
 
     def distances(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """Squared distances of all pairs: dimension x point x point."""

@@ -9,6 +9,7 @@ from automl.samplers.surrogate.acquisition import log_expected_improvement
 from automl.samplers.surrogate.dimensions import Rows
 from automl.samplers.surrogate.embedding import Embedding
 from automl.samplers.surrogate.gaussian_process import Pairs, Posterior, fit, prior_for
+from automl.samplers.surrogate.observations import Observations, observations
 from automl.samplers.surrogate.records import Lesson, Records
 from automl.samplers.surrogate.views import two_views
 
@@ -35,10 +36,13 @@ class Model:
     """
 
     def __init__(self, records: Records, rng: "Generator") -> None:
-        chosen, targets = _lessons(records, rng)
-        self._embedding = Embedding(records.dimensions)
-        rows = records.rows[chosen]
-        points = self._embedding.points(rows)
+        lessons = _lessons(records)
+        chosen = _best_and_some(len(lessons), KNOWN, rng)
+        seen = observations(records, lessons[chosen])
+        targets = _targets(records, lessons, chosen, seen)
+        self._embedding = Embedding(records.dimensions, has_fidelity=seen.differ)
+        rows = records.rows[seen.trials]
+        points = self._embedding.points(rows, seen.fidelity)
         fitted = _best_and_some(len(rows), FITTED, rng)
         pairs = Pairs(self._embedding.distances(points[fitted]))
         prior = prior_for(self._embedding.is_choice)
@@ -50,9 +54,11 @@ class Model:
             Posterior(points, self._embedding.dimension_of, target, found, expected)
             for target, found in zip(targets, (first, second), strict=True)
         ]
-        means = np.array([posterior.mean(points) for posterior in self._posteriors])
+        once = rows[: len(chosen)]
+        full = self._embedding.points(once)
+        means = np.array([posterior.mean(full) for posterior in self._posteriors])
         self._best = means.min(axis=1)
-        self.ranked: Rows = rows[means.mean(axis=0).argsort(kind="stable")]
+        self.ranked: Rows = once[means.mean(axis=0).argsort(kind="stable")]
 
     def promise(self, rows: Rows) -> NDArray[np.float64]:
         """The logarithm of the improvement that is expected of rows, in both views together."""
@@ -64,15 +70,22 @@ class Model:
         return np.logaddexp(first, second)
 
 
-def _lessons(records: Records, rng: "Generator") -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """The rows that predictions rest on, the best first, and both views of their losses, made of all results."""
+def _lessons(records: Records) -> NDArray[np.intp]:
+    """The trials that teach something: results, the best first, and what cannot be trained."""
     results = np.flatnonzero(records.lessons == Lesson.RESULT)
     results = results[records.losses[results].argsort(kind="stable")]
     bad = np.flatnonzero(records.lessons == Lesson.BAD)[-max(LEAST_BAD, len(results)) :]  # they crowd out no results
-    lessons = np.concatenate([results, bad])
-    targets = two_views(records.losses[lessons], np.arange(len(lessons)) >= len(results))
-    chosen = _best_and_some(len(lessons), KNOWN, rng)
-    return lessons[chosen], targets[:, chosen]
+    return np.concatenate([results, bad])
+
+
+def _targets(
+    records: Records, lessons: NDArray[np.intp], chosen: NDArray[np.intp], seen: Observations
+) -> NDArray[np.float64]:
+    """Both views of what is seen of the chosen ones, among all that is known."""
+    more = slice(len(chosen), None)
+    losses = np.concatenate([records.losses[lessons], seen.losses[more]])
+    is_bad = np.concatenate([records.lessons[lessons] == Lesson.BAD, seen.is_bad[more]])
+    return two_views(losses, is_bad)[:, np.concatenate([chosen, np.arange(len(lessons), len(losses))])]
 
 
 def _best_and_some(count: int, most: int, rng: "Generator") -> NDArray[np.intp]:

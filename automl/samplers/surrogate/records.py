@@ -6,7 +6,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from automl.objective import is_infeasible, loss_of, observed_value
+from automl.objective import is_infeasible, loss_of, observed_value, to_loss
 from automl.samplers.surrogate.dimensions import Dimensions, Rows
 from search_spaces.errors import InvalidConfigurationError, SpaceRuleError
 from search_spaces.space import SearchSpace
@@ -47,6 +47,7 @@ class Records:
         rows: a row for each trial.
         losses: a loss for each trial; infinite where there is none.
         lessons: a `Lesson` for each trial.
+        epochs: the last epoch that each trial has reported; 0: none.
     """
 
     def __init__(self, space: SearchSpace, direction: Direction) -> None:
@@ -61,6 +62,7 @@ class Records:
         self._rows: Rows = np.empty((_ROOM, len(self.dimensions)))
         self._losses: NDArray[np.float64] = np.empty(_ROOM)
         self._lessons: NDArray[np.int8] = np.empty(_ROOM, dtype=np.int8)
+        self._epochs: NDArray[np.int64] = np.empty(_ROOM, dtype=np.int64)
 
     @property
     def rows(self) -> Rows:
@@ -76,6 +78,16 @@ class Records:
     def lessons(self) -> NDArray[np.int8]:
         """A `Lesson` for each trial."""
         return self._lessons[: len(self._trials)]
+
+    @property
+    def epochs(self) -> NDArray[np.int64]:
+        """The last epoch that each trial has reported; 0: none."""
+        return self._epochs[: len(self._trials)]
+
+    def loss_at(self, at: int, epoch: int) -> float:
+        """What a trial reported after an epoch; infinite: nothing, or no number."""
+        value = self._trials[at].reports.get(epoch)
+        return float("inf") if value is None else to_loss(value, self._direction)
 
     def look(self, trials: Sequence[Trial]) -> None:
         """Read the trials that are not those of the last look."""
@@ -128,6 +140,7 @@ class Records:
         trial = self._trials[at]
         loss = loss_of(trial, self._direction)
         self._losses[at] = loss
+        self._epochs[at] = trial.last_epoch
         if trial.state is not TrialState.QUEUED:
             self._known_rows.add(self._names[at])
             self._known_keys.add(self._keys[at])
@@ -138,6 +151,7 @@ class Records:
         self._rows = np.resize(self._rows, (count, len(self.dimensions)))
         self._losses = np.resize(self._losses, count)
         self._lessons = np.resize(self._lessons, count)
+        self._epochs = np.resize(self._epochs, count)
 
 
 def _lesson(trial: Trial, loss: float) -> Lesson:
